@@ -1,0 +1,158 @@
+"""A run as asked for and as it ended; shared by core, the worker and the app."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from core.ir import Finding
+from core.limits import GIB, MIB
+from core.statistics.types import TensorStats
+
+Status = Literal["complete", "partial", "failed", "cancelled", "timeout", "memory"]
+Purpose = Literal["trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What a run may use.
+
+    Attributes:
+        memory: bytes of data memory of the worker, weights and activations together.
+        time: wall-clock seconds.
+        capture: bytes of values held at once while capturing, which sizes the slices.
+        store: bytes of values written to the spool; statistics are always kept.
+        threads: threads of the runtime.
+        provider: ``auto``, ``cpu``, ``cuda``, ...; an explicit one never falls back.
+    """
+
+    memory: int = 2 * GIB
+    time: float = 60.0
+    capture: int = 256 * MIB
+    store: int = 512 * MIB
+    threads: int = 2
+    provider: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """One input tensor of a run.
+
+    Attributes:
+        file: ``.npy`` file name inside the spool's ``inputs`` folder.
+        sha256: of that file.
+        source: where it came from in words, e.g. ``zeros``, ``random seed 0``, ``cat.npy``.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: str
+    sha256: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """Everything a run depends on; an approval is bound to ``fingerprint``.
+
+    Attributes:
+        model_digest: SHA-256 of the artifact, or its quick identity where not hashed yet.
+        keep: value ids whose elements are stored first when ``limits.store`` is short.
+        latency: whether a second, plain session is timed node by node.
+    """
+
+    model_path: str
+    model_digest: str
+    inputs: tuple[RunInput, ...]
+    limits: RunLimits = field(default_factory=RunLimits)
+    engine: str = "onnxruntime"
+    latency: bool = True
+    keep: tuple[str, ...] = ()
+    purpose: Purpose = "trace"
+
+    def fingerprint(self) -> str:
+        """SHA-256 over model digest, inputs, limits and engine: any change voids an approval."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's consent to exactly one request."""
+
+    fingerprint: str
+    actor: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TracedValue:
+    """One value of a run.
+
+    Attributes:
+        id: value id in the model, e.g. ``g0.v12``.
+        node: id of the node that made it, empty for inputs.
+        step: which execution of its graph (iteration of a loop), 0 outside loops.
+        start, stop: bytes in ``values.bin`` where stored, -1 where not.
+        reason: why it is not stored, or why it has no statistics.
+    """
+
+    id: str
+    name: str
+    node: str
+    dtype: str
+    shape: tuple[int, ...]
+    stats: TensorStats | None
+    step: int = 0
+    start: int = -1
+    stop: int = -1
+    reason: str = ""
+
+    @property
+    def stored(self) -> bool:
+        """Whether its elements can be read from the spool."""
+        return self.start >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTiming:
+    """Latency of one node as the runtime's own profile gives it.
+
+    Attributes:
+        latency_us: microseconds, kernel time only; ``None`` where the runtime fused it away.
+    """
+
+    id: str
+    name: str
+    op_type: str
+    latency_us: float | None
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """How a run ended and what it left.
+
+    Attributes:
+        reason: one sentence for anything but ``complete``.
+        spool: folder that holds ``values.bin``, ``events.jsonl`` and ``result.json``.
+        held: which limits were enforced and how, by name.
+    """
+
+    status: Status
+    engine: str
+    provider: str
+    reason: str
+    elapsed_s: float
+    peak_rss_bytes: int
+    inputs: tuple[RunInput, ...]
+    values: tuple[TracedValue, ...]
+    nodes: tuple[NodeTiming, ...]
+    findings: tuple[Finding, ...]
+    spool: str
+    held: dict[str, str] = field(default_factory=dict[str, str])
+    optimisation: str = "off"
+    latency_optimisation: str = ""
