@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 QUANTILES: tuple[float, ...] = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 """Quantiles that every full statistic carries."""
@@ -66,3 +69,54 @@ class TensorStats:
     def finite(self) -> int:
         """Elements that are numbers."""
         return self.count - self.nan - self.inf
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; ``None`` for what is unknown or beyond the range of numbers."""
+        h = self.histogram
+        return {
+            "count": self.count,
+            "nan": self.nan,
+            "inf": self.inf,
+            "pos_inf": self.pos_inf,
+            "neg_inf": self.neg_inf,
+            "zero": self.zero,
+            "subnormal": self.subnormal,
+            **{name: _plain(getattr(self, name)) for name in _NUMBERS},
+            "quantiles": {name: _plain(value) for name, value in self.quantiles.items()},
+            "histogram": None if h is None else {"edges": list(h.edges), "counts": list(h.counts)},
+            "exact": self.exact,
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TensorStats:
+        """The inverse of ``to_json``; a sum that was beyond the range comes back as infinite."""
+        h = data["histogram"]
+        numbers = {name: data[name] for name in _NUMBERS}
+        for name in ("l1", "l2"):
+            numbers[name] = math.inf if numbers[name] is None else numbers[name]
+        return cls(
+            **{name: data[name] for name in _COUNTS},
+            **numbers,
+            quantiles=dict(data["quantiles"]),
+            histogram=None if h is None else Histogram(tuple(h["edges"]), tuple(h["counts"])),
+            exact=data["exact"],
+            error=data["error"],
+        )
+
+
+_COUNTS = ("count", "nan", "pos_inf", "neg_inf", "zero", "subnormal")
+_NUMBERS = ("min", "max", "mean", "std", "absmax", "l1", "l2")
+
+
+def _plain(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def spark(stats: TensorStats, bins: int = 16) -> list[int]:
+    """Counts of the histogram drawn together to at most ``bins`` columns, empty without one."""
+    if stats.histogram is None:
+        return []
+    counts = stats.histogram.counts
+    width = -(-len(counts) // bins)
+    return [sum(counts[at : at + width]) for at in range(0, len(counts), width)]
