@@ -37,4 +37,11 @@ class Format:
         return cast(Callable[[Head], Model], import_module(self.module).read)(head)
 
 
-FORMATS: Final[tuple[Format, ...]] = (Format("onnx", "ONNX", "core.formats.onnx", (".onnx",)),)
+FORMATS: Final[tuple[Format, ...]] = (
+    Format("onnx", "ONNX", "core.formats.onnx", (".onnx",)),
+    Format("safetensors", "safetensors", "core.formats.safetensors", (".safetensors",)),
+    Format("sharded", "safetensors index", "core.formats.sharded", (".json",)),
+    Format("huggingface", "Hugging Face folder", "core.formats.huggingface", ()),
+    Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
+    Format("npz", "NumPy archive", "core.formats.npz", (".npz",)),
+)
