@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from core.dtypes import DTYPES, DType
 from core.errors import InputMismatch, LimitExceeded, Unavailable
+from core.inputs.encode import array_type, bounds, encode
 from core.inputs.npy import ARRAY_BYTES, read_npy
 from core.inputs.recipe import Recipe, Slot, bind, concrete_shape, open_dimensions
 from core.ir import Graph, Model
@@ -56,15 +57,16 @@ class DimProposal:
 def generate(slot: Slot, recipe: Recipe) -> NDArray[np.generic]:
     """An array of exactly the slot's dtype and shape; a ``npy`` recipe reads its file from disk.
 
-    Text is an object array of ``str``. The same recipe gives the same array.
+    Text is an object array of ``str``; types that numpy lacks are carried as ``encode`` says.
+    The same recipe gives the same array.
 
     Raises:
         InputMismatch: if a size is missing, or the file's dtype or shape differs.
         LimitExceeded: beyond ``npy.ARRAY_BYTES``.
-        Unavailable: for element types that numpy has not, such as bfloat16 and int4.
+        Unavailable: if the input is no tensor of numbers or text.
         BrokenFile, UnreadableFile: as ``npy.read_npy``.
     """
-    dtype = _numpy_type(slot)
+    dtype = _element_type(slot)
     if recipe.kind == "npy":
         return _from_file(slot, recipe, dtype)
     shape = concrete_shape(slot, recipe.dims)
@@ -78,7 +80,10 @@ def generate(slot: Slot, recipe: Recipe) -> NDArray[np.generic]:
         return _random(dtype, shape, recipe)
     if dtype.kind == "string":
         return np.full(shape, "" if recipe.kind == "zeros" else "1", object)
-    return np.full(shape, 0 if recipe.kind == "zeros" else 1, _storage(dtype))
+    number = 0 if recipe.kind == "zeros" else 1
+    if dtype.kind == "float":
+        return encode(np.full(shape, number, np.float32), dtype)
+    return np.full(shape, number, array_type(dtype))
 
 
 def default_recipe(slot: Slot, model: Model | None = None) -> Proposal:
@@ -146,27 +151,13 @@ def shared_dims(
     return bound
 
 
-def _numpy_type(slot: Slot) -> DType:
+def _element_type(slot: Slot) -> DType:
     dtype = DTYPES.get(slot.dtype or "")
     if dtype is None:
         raise InputMismatch(f"input {slot.name!r} declares no element type", hint="It cannot be filled here.")
-    if dtype.kind == "opaque" or (dtype.kind in ("float", "int", "uint") and dtype.name not in _NUMPY):
-        raise Unavailable(
-            f"input {slot.name!r} is {dtype.name}, which numpy arrays cannot hold",
-            hint="Put a Cast before it, or export the model with a float32 input.",
-        )
+    if dtype.kind == "opaque":
+        raise Unavailable(f"input {slot.name!r} is no tensor of numbers or text", hint="It cannot be filled here.")
     return dtype
-
-
-_NUMPY: Final = frozenset(
-    {"float64", "float32", "float16", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
-)
-
-
-def _storage(dtype: DType) -> np.dtype[np.generic]:
-    if dtype.kind == "bool":
-        return np.dtype(np.bool_)
-    return np.dtype(dtype.storage).newbyteorder("=")
 
 
 def _from_file(slot: Slot, recipe: Recipe, dtype: DType) -> NDArray[np.generic]:
@@ -175,7 +166,7 @@ def _from_file(slot: Slot, recipe: Recipe, dtype: DType) -> NDArray[np.generic]:
         if array.dtype.kind not in "US":
             raise _type_mismatch(slot, recipe, array)
         array = array.astype(str).astype(object)
-    elif array.dtype != _storage(dtype):
+    elif array.dtype != array_type(dtype):
         raise _type_mismatch(slot, recipe, array)
     bind(slot, array.shape)
     return array
@@ -199,30 +190,28 @@ def _random(dtype: DType, shape: tuple[int, ...], recipe: Recipe) -> NDArray[np.
         return np.array(words, object).reshape(shape)
     if dtype.kind in ("int", "uint"):
         return _integers(rng, dtype, shape, INTEGERS[0] if low is None else low, INTEGERS[1] if high is None else high)
-    storage = _storage(dtype)
     if dtype.kind == "complex":
         pairs = rng.standard_normal((*shape, 2))
-        return np.asarray(pairs[..., 0] + 1j * pairs[..., 1], storage)
+        return np.asarray(pairs[..., 0] + 1j * pairs[..., 1], array_type(dtype))
     real = np.float32 if dtype.bits <= 32 else np.float64
     if low is None and high is None:
-        return np.asarray(rng.standard_normal(shape, real), storage)
+        return encode(np.asarray(rng.standard_normal(shape, real)), dtype)
     low, high = 0.0 if low is None else low, 1.0 if high is None else high
     if low > high:
         raise InputMismatch(f"the range of random numbers is {low:g} to {high:g}", hint="Swap its ends.")
-    return np.asarray(rng.random(shape, real) * real(high - low) + real(low), storage)
+    return encode(np.asarray(rng.random(shape, real) * real(high - low) + real(low)), dtype)
 
 
 def _integers(
     rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], low: float, high: float
 ) -> NDArray[np.generic]:
-    storage = _storage(dtype)
-    bounds = np.iinfo(str(storage))
-    first, last = max(int(np.ceil(low)), int(bounds.min)), min(int(np.floor(high)), int(bounds.max))
+    least, most = bounds(dtype)
+    first, last = max(int(np.ceil(low)), least), min(int(np.floor(high)), most)
     if first > last:
         raise InputMismatch(
             f"no {dtype.name} lies between {low:g} and {high:g}", hint="Widen the range of random numbers."
         )
-    return np.asarray(rng.integers(first, last, shape, str(storage), endpoint=True))
+    return np.asarray(rng.integers(first, last, shape, str(array_type(dtype)), endpoint=True))
 
 
 def _float_proposal(slot: Slot, dtype: DType | None) -> Proposal:
