@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from core.ir import Finding
 from core.limits import GIB, MIB
@@ -53,6 +54,12 @@ class RunInput:
     sha256: str
     source: str
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunInput:
+        """The inverse of ``dataclasses.asdict``."""
+        fields: dict[str, Any] = {**data, "shape": tuple(data["shape"])}
+        return cls(**fields)
+
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
@@ -75,8 +82,23 @@ class TraceRequest:
 
     def fingerprint(self) -> str:
         """SHA-256 over model digest, inputs, limits and engine: any change voids an approval."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TraceRequest:
+        """The inverse of ``to_json``."""
+        fields: dict[str, Any] = {
+            **data,
+            "inputs": tuple(RunInput.from_json(item) for item in data["inputs"]),
+            "limits": RunLimits(**data["limits"]),
+            "keep": tuple(data["keep"]),
+        }
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +138,31 @@ class TracedValue:
         """Whether its elements can be read from the spool."""
         return self.start >= 0
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; ``stored`` besides the fields, as the command line prints it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "node": self.node,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "step": self.step,
+            "stored": self.stored,
+            "start": self.start,
+            "stop": self.stop,
+            "reason": self.reason,
+            "stats": None if self.stats is None else self.stats.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TracedValue:
+        """The inverse of ``to_json``."""
+        fields: dict[str, Any] = {name: item for name, item in data.items() if name in cls.__slots__}
+        stats = data["stats"]
+        fields["stats"] = None if stats is None else TensorStats.from_json(stats)
+        fields["shape"] = tuple(data["shape"])
+        return cls(**fields)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeTiming:
@@ -130,6 +177,15 @@ class NodeTiming:
     op_type: str
     latency_us: float | None
     provider: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> NodeTiming:
+        """The inverse of ``to_json``."""
+        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +212,34 @@ class TraceResult:
     held: dict[str, str] = field(default_factory=dict[str, str])
     optimisation: str = "off"
     latency_optimisation: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, with the keys that the command line prints."""
+        return {
+            "status": self.status,
+            "engine": self.engine,
+            "provider": self.provider,
+            "reason": self.reason,
+            "elapsed_s": self.elapsed_s,
+            "peak_rss_bytes": self.peak_rss_bytes,
+            "optimisation": self.optimisation,
+            "latency_optimisation": self.latency_optimisation,
+            "held": dict(self.held),
+            "spool": self.spool,
+            "inputs": [asdict(item) for item in self.inputs],
+            "values": [value.to_json() for value in self.values],
+            "nodes": [node.to_json() for node in self.nodes],
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TraceResult:
+        """The inverse of ``to_json``."""
+        fields: dict[str, Any] = {
+            **data,
+            "inputs": tuple(RunInput.from_json(item) for item in data["inputs"]),
+            "values": tuple(TracedValue.from_json(item) for item in data["values"]),
+            "nodes": tuple(NodeTiming.from_json(item) for item in data["nodes"]),
+            "findings": tuple(Finding(**item) for item in data["findings"]),
+        }
+        return cls(**fields)
