@@ -12,6 +12,7 @@
     |-- Unavailable           a capability this model or this machine does not have
     |-- Forbidden             the acting person may not do this
     |-- StoreError            the workspace database cannot be used
+    |-- Cancelled             the person stopped the work; what was finished is kept
     `-- RunError              an execution could not be prepared or did not succeed
         |-- InputMismatch     an input tensor does not fit the declared signature
         |-- ApprovalVoid      model, inputs or limits changed since the approval
@@ -116,6 +117,10 @@ class Forbidden(ModelError):
 
 class StoreError(ModelError):
     """The workspace database cannot be used."""
+
+
+class Cancelled(ModelError):
+    """The person stopped the work; what was finished before is kept."""
 
 
 class RunError(ModelError):
