@@ -1,0 +1,62 @@
+# make app        the dashboard on the bundled sample
+# make test       every test           make test-fast   without the slow and the browser ones
+# make check      style, types, layers, dependencies
+# make bench      the benchmarks       make lock        pin the dependencies anew
+#
+# Needs Python 3.11 or newer and make; everything else is set up in .venv on the first call.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --disable-pip-version-check
+PYTEST := $(PY) -m pytest
+FILE   ?= app/sample/sample.onnx
+
+.PHONY: app test test-fast check bench lock setup browser clean
+
+app: setup
+	$(VENV)/bin/modelglass $(FILE) $(ARGS)
+
+test: setup browser
+	$(PY) -m coverage run -m pytest $(ARGS)
+	@$(PY) -m coverage combine --quiet
+	@$(PY) -m coverage report --skip-covered --skip-empty | tail -n 1
+
+test-fast: setup
+	$(PYTEST) -m "not slow and not browser" $(ARGS)
+
+check: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright
+	$(VENV)/bin/lint-imports
+	$(PY) -m deptry .
+
+bench: setup
+	$(PY) -m tests.benchmarks $(ARGS)
+
+lock: setup
+	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+	  --no-emit-index-url --no-emit-find-links --group dev pyproject.toml --output-file requirements.lock
+
+browser: setup
+	@$(PY) tools/setup_browser.py
+
+setup: $(VENV)/.installed
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Modelglass needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + "; say make PYTHON=python3.12 or the like")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# One lock for 3.11 to 3.14 holds what the application needs and what its tests and checks need.
+$(VENV)/.locked: requirements.lock $(VENV)/.made
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.locked
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
