@@ -42,6 +42,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("safetensors", "safetensors", "core.formats.safetensors", (".safetensors",)),
     Format("sharded", "safetensors index", "core.formats.sharded", (".json",)),
     Format("huggingface", "Hugging Face folder", "core.formats.huggingface", ()),
+    Format("gguf", "GGUF", "core.formats.gguf", (".gguf",)),
     Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
     Format("npz", "NumPy archive", "core.formats.npz", (".npz",)),
 )
