@@ -1,0 +1,219 @@
+"""Draw one place of a graph within a number of boxes: open regions level by level, then slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.ir import Graph, Ints, Model
+from core.structure.border import border
+from core.structure.categories import CATEGORIES, Category, category
+from core.structure.hidden import constants, shape_arithmetic
+from core.structure.memory import remembered
+from core.structure.picture import Picture, ViewEdge, ViewNode
+from core.structure.place import Place, functions
+from core.structure.regions import LEVELS, Level, RegionTree
+from core.structure.topology import Topology, topology
+
+_RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
+_TELLING: Final = ("attention", "convolution", "recurrent", "matrix", "pooling", "normalisation", "quantization")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One box to be: a node, a region (``region`` >= 0) or a slice (``slice_id``)."""
+
+    members: Ints
+    region: int = -1
+    slice_id: str = ""
+    label: str = ""
+
+
+def draw(model: Model, place: Place, *, level: Level, limit: int, hide_constants: bool, hide_shapes: bool) -> Picture:
+    """The boxes and lines of ``place``, at most ``limit`` boxes."""
+    graph, flow = place.graph, topology(model, place.graph)
+    shown = np.ones(graph.node_count, np.bool_)
+    if hide_constants:
+        shown &= ~constants(graph)
+    if hide_shapes:
+        shown &= ~shape_arithmetic(model, graph)
+    if place.branches:
+        return _branches(model, place)
+    most = max(1, limit // 10)  # boxes for inputs, as many for outputs
+    room = limit - 2 * most
+    items, folded = _items(place, flow, shown, level, room)
+    box = np.full(graph.node_count, -1, np.int32)
+    for number, item in enumerate(items):
+        box[item.members] = number
+    inside = int(np.count_nonzero(box >= 0))
+    hidden = int(np.count_nonzero((box >= 0) & ~shown))
+    box[~shown] = -1
+    nodes = _nodes(model, place, items, shown)
+    edges = _edges(graph, flow, box, [node.id for node in nodes])
+    around, crossing = border(graph, flow, box, shown, [node.id for node in nodes], most, _whole(place))
+    if not hidden and not place.sliced and place.region < 0:
+        hidden = graph.node_count - inside + hidden
+    return Picture((*nodes, *around), (*edges, *crossing), folded, hidden)
+
+
+def _whole(place: Place) -> bool:
+    return place.region < 0 and not place.sliced
+
+
+# --- choosing the boxes -----------------------------------------------------------------
+
+
+def _items(place: Place, flow: Topology, shown: NDArray[np.bool_], level: Level, room: int) -> tuple[list[Item], bool]:
+    tree, folded = place.tree, False
+    items = _within(place.tree, place.region, shown)
+    if place.sliced:
+        items = [item for item in items if place.low <= _first(flow, item) <= place.high]
+    while True:
+        opened = [item.region >= 0 and (_RANK[tree.regions[item.region].level] < _RANK[level]) for item in items]
+        if not any(opened) and len(items) == 1 and items[0].region >= 0:
+            opened = [True]
+        if not any(opened):
+            break
+        finer: list[Item] = []
+        for item, is_open in zip(items, opened, strict=True):
+            finer.extend(_within(tree, item.region, shown) if is_open else (item,))
+        if len(finer) > room and len(items) > 1:
+            folded = True
+            break
+        items = finer
+    items.sort(key=lambda item: _first(flow, item))
+    if len(items) > room:
+        return _slices(place, flow, items, room), True
+    return items, folded
+
+
+def _within(tree: RegionTree, region: int, shown: NDArray[np.bool_]) -> list[Item]:
+    """Child regions and loose nodes; what shows a single operator is that operator."""
+    members = np.arange(len(tree.home), dtype=np.int32) if region < 0 else tree.regions[region].members
+    loose = members[(tree.home[members] == region) & shown[members]]
+    items = [Item(np.array([node], np.int32)) for node in loose.tolist()]
+    for child in tree.children[region]:
+        inner = tree.regions[child].members
+        visible = inner[shown[inner]]
+        if visible.size == 1:
+            items.append(Item(visible))
+        elif visible.size > 1:
+            items.append(Item(inner, child))
+    return items
+
+
+def _first(flow: Topology, item: Item) -> int:
+    return int(flow.position[item.members].min())
+
+
+def _slices(place: Place, flow: Topology, items: list[Item], room: int) -> list[Item]:
+    """Neighbours in topological order together: the same ranges at any level."""
+    starts = [_first(flow, item) for item in items]
+    size = max(room, -(-len(items) // room))
+    word = "operators" if all(item.region < 0 for item in items) else "parts"
+    slices: list[Item] = []
+    for at in range(0, len(items), size):
+        stop = min(at + size, len(items))
+        members = np.sort(np.concatenate([item.members for item in items[at:stop]]))
+        name = f"{place.id}~c{starts[at]}-{starts[stop - 1]}"
+        label = f"{word} {at + 1:,}–{stop:,} of {len(items):,}"
+        slices.append(Item(members, slice_id=name, label=label))
+    return slices
+
+
+# --- describing them --------------------------------------------------------------------
+
+
+def _nodes(model: Model, place: Place, items: Sequence[Item], shown: NDArray[np.bool_]) -> list[ViewNode]:
+    graph, c = place.graph, place.graph.columns
+    called = functions(model)
+    kinds = node_categories(graph)
+    nodes: list[ViewNode] = []
+    for item in items:
+        if item.region < 0 and not item.slice_id:
+            index = int(item.members[0])
+            op = c.strings[int(c.op_type[index])]
+            holds = index in graph.subgraphs or (op, c.strings[int(c.domain[index])]) in called
+            name = f"g{graph.index}.n{index}"
+            nodes.append(ViewNode(name, "operator", op, op, (name,), category(op), c.node_names[index],
+                                  enterable=holds))  # fmt: skip
+            continue
+        inner = item.members[shown[item.members]].tolist()
+        members = tuple(f"g{graph.index}.n{index}" for index in inner)
+        if item.slice_id:
+            nodes.append(ViewNode(item.slice_id, "region", item.label, "", members, _main_kind(kinds, inner),
+                                  confidence=1.0, evidence=f"Neighbours in topological order: {_mix(graph, inner)}.",
+                                  detector="topological order", enterable=True))  # fmt: skip
+            continue
+        region = place.tree.regions[item.region]
+        nodes.append(ViewNode(region.id, "region", region.label, "", members, _main_kind(kinds, inner), region.path,
+                              region.confidence, region.evidence, region.detector, enterable=True))  # fmt: skip
+    return nodes
+
+
+def node_categories(graph: Graph) -> Ints:
+    """Category of every node as an index into ``CATEGORIES``."""
+
+    def make() -> Ints:
+        c = graph.columns
+        table = np.zeros(len(c.strings), np.int32)
+        codes: list[int] = np.unique(c.op_type).tolist()
+        for code in codes:
+            table[code] = CATEGORIES.index(category(c.strings[code]))
+        return table[c.op_type]
+
+    return remembered(graph, "categories", make)
+
+
+def _main_kind(kinds: Ints, members: Sequence[int]) -> Category:
+    """The telling category with most operators, else the one with most."""
+    counts = np.bincount(kinds[np.asarray(members, np.int32)], minlength=len(CATEGORIES))
+    telling = [CATEGORIES.index(name) for name in _TELLING]
+    most = max(telling, key=lambda place: int(counts[place]))
+    return CATEGORIES[most if counts[most] else int(np.argmax(counts))]
+
+
+def _mix(graph: Graph, members: Sequence[int]) -> str:
+    c = graph.columns
+    codes: list[int] = c.op_type[np.asarray(members, np.int32)].tolist()
+    most = Counter(codes).most_common(4)
+    return ", ".join(f"{count} {c.strings[code]}" for code, count in most)
+
+
+def _edges(graph: Graph, flow: Topology, box: Ints, ids: Sequence[str]) -> list[ViewEdge]:
+    a, b = box[flow.source], box[flow.target]
+    keep = (a >= 0) & (b >= 0) & (a != b)
+    return bundle(graph.index, a[keep], b[keep], flow.value[keep], ids, ids)
+
+
+def bundle(
+    graph: int, source: Ints, target: Ints, value: Ints, sources: Sequence[str], targets: Sequence[str]
+) -> list[ViewEdge]:
+    """One line for each pair of boxes, with the distinct values on it."""
+    if not source.size:
+        return []
+    rows = np.unique(np.stack([source, target, value], axis=1), axis=0)
+    heads = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=-2), axis=1))
+    stops = [*heads[1:].tolist(), len(rows)]
+    values = rows[:, 2].tolist()
+    return [
+        ViewEdge(sources[int(rows[a, 0])], targets[int(rows[a, 1])], tuple(f"g{graph}.v{v}" for v in values[a:b]))
+        for a, b in zip(heads.tolist(), stops, strict=True)
+    ]
+
+
+def _branches(model: Model, place: Place) -> Picture:
+    """A node that holds several graphs: one box each, the node's values around them."""
+    nodes: list[ViewNode] = []
+    for index in place.branches:
+        inner = model.graphs[index]
+        label = (inner.parent[2] if inner.parent else "") or inner.name
+        members = tuple(f"g{index}.n{n}" for n in np.flatnonzero(~constants(inner)).tolist())
+        nodes.append(ViewNode(f"g{index}", "region", label, "", members, "control flow", inner.name, 1.0,
+                              "A graph that this operator holds.", "control flow", enterable=True))  # fmt: skip
+    return Picture(tuple(nodes), (), False, 0)
