@@ -584,8 +584,12 @@ class GraphBuilder:
         scope: str = "",
         overload: str = "",
         attributes: Sequence[Attribute] = (),
+        encoded: Sequence[tuple[str, int, int, int]] = (),
     ) -> int:
-        """Add an operator and return its index; -1 in ``inputs`` or ``outputs`` is a left-out one."""
+        """Add an operator and return its index; -1 in ``inputs`` or ``outputs`` is a left-out one.
+
+        ``encoded`` are attributes still on disk as (name, source, start, stop).
+        """
         index = len(self._op_type)
         code = self.strings.code
         self._op_type.append(code(op_type))
@@ -601,6 +605,8 @@ class GraphBuilder:
                 self._duplicate(output, index)
         for attribute in attributes:
             self._add_attribute(attribute)
+        for key, source, start, stop in encoded:
+            self._attributes.append((code(key), source, start, stop))
         self._attribute_offsets.append(len(self._attributes))
         if overload:
             self._overloads[index] = overload
