@@ -84,12 +84,12 @@ def of_block(block: NDArray[Any], tiny: float = 0.0) -> Moments:
 def _of_finite(block: NDArray[Any], start: Moments, tiny: float) -> Moments:
     if block.size == 0:
         return start
-    low, high = float(block.min()), float(block.max())
+    low, high = float(block.min()) + 0.0, float(block.max()) + 0.0  # never -0
     top = max(high, -low)
     wide = block.astype(np.float64)
     size = np.abs(wide)
     shift = 0
-    if top > _LARGE or 0 < top < _SMALL:
+    if out_of_range(top):
         shift = _FAR if top > _LARGE else -_FAR
         scale = 2.0**-shift
         wide, scaled = wide * scale, size * scale
@@ -111,6 +111,11 @@ def _of_finite(block: NDArray[Any], start: Moments, tiny: float) -> Moments:
         l1=float(scaled.sum()),
         shift=shift,
     )
+
+
+def out_of_range(absmax: float) -> bool:
+    """Whether squares of numbers up to ``absmax`` overflow float64 or vanish."""
+    return absmax > _LARGE or 0 < absmax < _SMALL
 
 
 def merge(a: Moments, b: Moments) -> Moments:

@@ -1,0 +1,290 @@
+"""The passes over one block compiled by Numba; the same functions as ``core.statistics.vectors``.
+
+Imported only where more than ``engine.KERNEL_BYTES`` are to be scanned. Never ``fastmath``,
+which drops the checks for NaN. Integer work runs over chunks that stay in the first cache, so
+that LLVM turns it into vector instructions; float sums go in four lanes, and squared deviations
+are taken from the chunk's own mean, chunks combine as in ``core.statistics.moments``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from core.statistics import moments
+from core.statistics.keys import BUCKET_BITS, BUCKETS, wide
+from core.statistics.moments import Moments
+from core.statistics.sketch import Plan, Refined
+
+CHUNK: Final = 2048
+_EXPONENT: Final = {32: 0x7F800000, 64: 0x7FF0000000000000}
+
+compiled: Any = njit(nogil=True, cache=True)
+
+
+def count(block: NDArray[Any], counts: NDArray[np.int64]) -> None:
+    """Add how often each pattern of a block of uint8 or uint16 occurs."""
+    block = _ready(block)
+    if block.dtype.itemsize == 2:
+        _count(block, counts)
+        return
+    even = block.size & ~1
+    pairs = np.zeros(1 << 16, np.int64)
+    _count(block[:even].view(np.uint16), pairs)
+    table = pairs.reshape(256, 256)
+    counts += table.sum(axis=0)
+    counts += table.sum(axis=1)
+    if even < block.size:
+        counts[block[-1]] += 1
+
+
+def sweep(block: NDArray[Any], tiny: float, counts: NDArray[np.int64]) -> Moments:
+    """Moments of a block of 32 or 64 bit numbers; adds its elements to the counts of their buckets."""
+    kind, block = wide(block.dtype.name), _ready(block)
+    if not kind.floating:
+        low, high, zero, mean, m2, l1 = _sweep_int(block, counts)
+        return Moments(block.size, zero=int(zero), low=float(low), high=float(high), mean=mean, m2=m2, l1=l1)
+    unsigned = np.dtype(f"u{kind.bits // 8}").type
+    infinity = unsigned(_EXPONENT[kind.bits])
+    least = np.array([tiny], block.dtype).view(unsigned)[0]
+    raw = block.view(unsigned)
+    nan, positive, negative, zero, subnormal, first, last, mean, m2, l1 = _sweep_float(
+        block, raw, infinity, least, unsigned(kind.bits - 1), unsigned(kind.bits - BUCKET_BITS), counts
+    )
+    if nan + positive + negative == block.size:
+        return Moments(block.size, nan=int(nan), pos_inf=int(positive), neg_inf=int(negative))
+    found = Moments(
+        count=block.size,
+        nan=int(nan),
+        pos_inf=int(positive),
+        neg_inf=int(negative),
+        zero=int(zero),
+        subnormal=int(subnormal),
+        low=kind.number(int(first)),
+        high=kind.number(int(last)),
+        mean=mean,
+        m2=m2,
+        l1=l1,
+    )
+    return moments.of_block(block, tiny) if moments.out_of_range(found.absmax) else found
+
+
+def refine(block: NDArray[Any], plan: Plan, found: Refined) -> None:
+    """Add the elements of a block to the steps and bins that ``plan`` asks for."""
+    kind, block = wide(block.dtype.name), _ready(block)
+    scratch = np.empty(CHUNK, np.uint64), np.empty(CHUNK, np.uint32)
+    many = (plan.active, plan.first, plan.last, plan.shift, plan.edges, found.steps, found.bins)
+    if kind.floating:
+        unsigned = np.dtype(f"u{kind.bits // 8}").type
+        raw = block.view(unsigned)
+        _refine_float(raw, unsigned(kind.bits - 1), unsigned(kind.bits - BUCKET_BITS), *scratch, *many)
+    else:
+        single = np.empty(CHUNK, np.float32)
+        top = np.uint64(kind.top if kind.signed else 0)
+        mask = np.uint64(2 * kind.top - 1)
+        _refine_int(block, top, mask, single, single.view(np.uint32), *scratch, *many)
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from the cache on disk; seconds the first time."""
+    plan = Plan(
+        np.zeros(BUCKETS, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.uint64),
+        np.zeros(1, np.uint64), np.zeros(1, np.uint64),
+    )  # fmt: skip
+    found = Refined(np.zeros((1, 1 << 14), np.int64), np.zeros(2, np.int64))
+    for name in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
+        block = np.ones(8, name)
+        sweep(block, 0.0, np.zeros(BUCKETS, np.int64))
+        refine(block, plan, found)
+    count(np.zeros(8, np.uint8), np.zeros(256, np.int64))
+
+
+def _ready(block: NDArray[Any]) -> NDArray[Any]:
+    """The block itself, or a copy where it is read-only or unaligned, which would compile anew."""
+    return np.require(block, requirements=["C", "A", "W"])
+
+
+@compiled
+def _count(block: Any, counts: Any) -> None:
+    for i in range(block.size):
+        counts[block[i]] += 1
+
+
+@compiled
+def _scatter(keys: Any, n: Any, shift: Any, counts: Any) -> None:
+    for i in range(n):
+        counts[keys[i] >> shift] += 1
+
+
+@compiled
+def _float_keys(raw: Any, at: Any, n: Any, sign: Any, keys: Any) -> None:
+    one = raw.dtype.type(1)
+    top = one << sign
+    ones = top | (top - one)
+    for i in range(n):
+        bits = raw[at + i]
+        key = bits ^ ones if bits >> sign else bits | top
+        keys[i] = top if bits == top else key
+
+
+@compiled
+def _sums(x: Any, at: Any, n: Any) -> Any:
+    a0 = a1 = a2 = a3 = 0.0
+    l0 = l1 = l2 = l3 = 0.0
+    whole = n & ~3
+    for i in range(at, at + whole, 4):
+        x0, x1, x2, x3 = np.float64(x[i]), np.float64(x[i + 1]), np.float64(x[i + 2]), np.float64(x[i + 3])
+        a0 += x0
+        a1 += x1
+        a2 += x2
+        a3 += x3
+        l0 += abs(x0)
+        l1 += abs(x1)
+        l2 += abs(x2)
+        l3 += abs(x3)
+    for i in range(at + whole, at + n):
+        a0 += np.float64(x[i])
+        l0 += abs(np.float64(x[i]))
+    mean = ((a0 + a1) + (a2 + a3)) / n
+    v0 = v1 = v2 = v3 = 0.0
+    for i in range(at, at + whole, 4):
+        d0, d1, d2, d3 = x[i] - mean, x[i + 1] - mean, x[i + 2] - mean, x[i + 3] - mean
+        v0 += d0 * d0
+        v1 += d1 * d1
+        v2 += d2 * d2
+        v3 += d3 * d3
+    for i in range(at + whole, at + n):
+        d0 = x[i] - mean
+        v0 += d0 * d0
+    return mean, (v0 + v1) + (v2 + v3), (l0 + l1) + (l2 + l3)
+
+
+@compiled
+def _sweep_float(x: Any, raw: Any, infinity: Any, least: Any, sign: Any, shift: Any, counts: Any) -> Any:
+    one = raw.dtype.type(1)
+    top = one << sign
+    magnitude = top - one
+    keys = np.empty(CHUNK, raw.dtype)
+    good = np.empty(CHUNK, x.dtype)
+    nan = positive = negative = zero = below = 0
+    first, last = magnitude | top, raw.dtype.type(0)
+    done, mean, m2, l1 = 0, 0.0, 0.0, 0.0
+    for at in range(0, raw.size, CHUNK):
+        n = min(CHUNK, raw.size - at)
+        _float_keys(raw, at, n, sign, keys)
+        most = raw.dtype.type(0)
+        low, high = magnitude | top, raw.dtype.type(0)
+        zeros = few = 0
+        for i in range(n):
+            size = raw[at + i] & magnitude
+            most = max(most, size)
+            zeros += size == 0
+            few += size < least
+            low = min(low, keys[i])
+            high = max(high, keys[i])
+        zero += zeros
+        below += few
+        _scatter(keys, n, shift, counts)
+        if most < infinity:
+            first, last = min(first, low), max(last, high)
+            cmean, cm2, cl1 = _sums(x, at, n)
+        else:
+            whole, n = n, 0
+            for i in range(whole):
+                size = raw[at + i] & magnitude
+                if size < infinity:
+                    good[n] = x[at + i]
+                    n += 1
+                    first, last = min(first, keys[i]), max(last, keys[i])
+                elif size > infinity:
+                    nan += 1
+                elif raw[at + i] >> sign:
+                    negative += 1
+                else:
+                    positive += 1
+            if n == 0:
+                continue
+            cmean, cm2, cl1 = _sums(good, 0, n)
+        done += n
+        step = cmean - mean
+        share = n / done
+        mean += step * share
+        m2 += cm2 + step * step * share * (done - n)
+        l1 += cl1
+    return nan, positive, negative, zero, max(0, below - zero), first, last, mean, m2, l1
+
+
+@compiled
+def _sweep_int(x: Any, counts: Any) -> Any:
+    single = np.empty(CHUNK, np.float32)
+    raw = single.view(np.uint32)
+    keys = np.empty(CHUNK, np.uint32)
+    low = high = x[0]
+    zero, done, mean, m2, l1 = 0, 0, 0.0, 0.0, 0.0
+    for at in range(0, x.size, CHUNK):
+        n = min(CHUNK, x.size - at)
+        for i in range(n):
+            low = min(low, x[at + i])
+            high = max(high, x[at + i])
+            zero += x[at + i] == 0
+            single[i] = np.float32(x[at + i])
+        _float_keys(raw, 0, n, np.uint32(31), keys)
+        _scatter(keys, n, np.uint32(14), counts)
+        cmean, cm2, cl1 = _sums(x, at, n)
+        done += n
+        step = cmean - mean
+        share = n / done
+        mean += step * share
+        m2 += cm2 + step * step * share * (done - n)
+        l1 += cl1
+    return low, high, zero, mean, m2, l1
+
+
+@compiled
+def _refine_float(
+    raw: Any, sign: Any, shift: Any, keys: Any, buckets: Any,
+    active: Any, first: Any, last: Any, shifts: Any, edges: Any, steps: Any, bins: Any,
+) -> None:  # fmt: skip
+    for at in range(0, raw.size, CHUNK):
+        n = min(CHUNK, raw.size - at)
+        _float_keys(raw, at, n, sign, keys)
+        for i in range(n):
+            buckets[i] = keys[i] >> shift
+        _take(keys, buckets, n, active, first, last, shifts, edges, steps, bins)
+
+
+@compiled
+def _refine_int(
+    x: Any, top: Any, mask: Any, single: Any, raw: Any, keys: Any, buckets: Any,
+    active: Any, first: Any, last: Any, shifts: Any, edges: Any, steps: Any, bins: Any,
+) -> None:  # fmt: skip
+    for at in range(0, x.size, CHUNK):
+        n = min(CHUNK, x.size - at)
+        for i in range(n):
+            single[i] = np.float32(x[at + i])
+            keys[i] = (np.uint64(x[at + i]) & mask) ^ top
+        _float_keys(raw, 0, n, np.uint32(31), buckets)
+        for i in range(n):
+            buckets[i] >>= np.uint32(14)
+        _take(keys, buckets, n, active, first, last, shifts, edges, steps, bins)
+
+
+@compiled
+def _take(
+    keys: Any, buckets: Any, n: Any,
+    active: Any, first: Any, last: Any, shifts: Any, edges: Any, steps: Any, bins: Any,
+) -> None:  # fmt: skip
+    for i in range(n):
+        wanted = active[buckets[i]]
+        if wanted == 0:
+            continue
+        key = keys[i]
+        if wanted & 2:
+            bins[np.searchsorted(edges, key, "right")] += 1
+        if wanted & 1:
+            row: Any = np.searchsorted(first, key, "right") - 1
+            if row >= 0 and key <= last[row]:
+                steps[row, (key - first[row]) >> shifts[row]] += 1
