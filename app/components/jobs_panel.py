@@ -1,0 +1,57 @@
+"""Running jobs with their progress and a Stop; refreshes itself only while something runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from app import session
+from app.format_text import THIN
+from app.jobs import Job
+from app.plain_text import plain
+from app.services import running
+
+_EVERY: Final = 0.7
+_QUIET: Final = ("hash",)
+"""Kinds whose progress the model bar shows in words instead."""
+
+
+def jobs_panel() -> None:
+    """Draw the jobs that run now, all models together; nothing where there are none."""
+    if running.active(session.actor()):
+        st.fragment(_panel, run_every=_EVERY)()
+
+
+def _panel() -> None:
+    active = running.active(session.actor())
+    drawn = {job.id for job in active}
+    before = set(st.session_state.get("jobs-drawn", drawn))
+    st.session_state["jobs-drawn"] = drawn
+    if before - drawn or not active:  # one has ended: the page may show its result now
+        st.rerun()
+    shown = [job for job in active if job.kind not in _QUIET]
+    if not shown:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
+        _line(shown[0], 200)
+        if len(shown) > 1:
+            with st.popover(f"+{len(shown) - 1}", type="tertiary"):
+                for job in shown[1:]:
+                    with st.container(horizontal=True, vertical_alignment="center"):
+                        _line(job, 260)
+
+
+def _line(job: Job, width: int) -> None:
+    st.progress(job.share or 0.0, text=plain(progress_text(job), 60), width=width)
+    if st.button("Stop", key=f"stop-{job.id}", type="tertiary", icon=":material/stop_circle:"):
+        running.stop(session.actor(), job.id)
+
+
+def progress_text(job: Job) -> str:
+    """``tracing… 43 %``, or how many where the total is unknown."""
+    if job.state == "queued":
+        return f"{job.title}: waiting"
+    if job.share is None:
+        return job.message or f"{job.title}…"
+    return f"{job.message or job.title} {100 * job.share:.0f}{THIN}%"
