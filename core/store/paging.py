@@ -1,0 +1,227 @@
+"""Pages of long tables: the order is found once as ids, a page then fetches only its rows.
+
+Nothing is skipped with OFFSET. The order of a listing is an array of row ids in memory, found
+for the first rows and extended by factors when a later page is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import UsageError
+from core.limits import check
+from core.store.arrow import pa
+from core.store.database import Database
+
+FIRST: Final = 8192
+"""Ids found for the first page of an order."""
+
+GROWTH: Final = 8
+PAGE: Final = 10_000
+"""Rows one page may have."""
+
+ORDERS: Final = 32
+"""Orders kept in memory; one over a million rows takes 4 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table as people page through it; all texts here are our own SQL.
+
+    Attributes:
+        rows: what stands after FROM, with alias ``t`` and joined statistics ``s``.
+        owner: the column that a page is restricted to.
+        key: integer column that numbers the rows of one owner.
+        visible: the columns of a page.
+        sorts: SQL expression by sort name.
+        texts: column that a text filter looks into.
+        equals: columns that may be compared for equality, by name.
+        base: ``rows`` without joined tables; ``joined`` names the sorts that need those.
+    """
+
+    rows: str
+    owner: str
+    key: str
+    visible: str
+    sorts: Mapping[str, str]
+    text: str
+    equals: Mapping[str, str]
+    base: str = ""
+    joined: frozenset[str] = frozenset()
+
+    def source(self, query: Query) -> str:
+        """What to order and count over: without the join where the sort does not need it."""
+        return self.base if self.base and query.sort not in self.joined else self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Order and filter of a listing, hashable.
+
+    Attributes:
+        sort: a name of ``Listing.sorts``; empty for file order.
+        text: part of a name, upper and lower case alike.
+        equal: pairs of column name and value.
+    """
+
+    sort: str = ""
+    descending: bool = False
+    text: str = ""
+    equal: tuple[tuple[str, str], ...] = ()
+
+
+FILE_ORDER: Final = Query()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a listing.
+
+    Attributes:
+        rows: Arrow table in the order asked for.
+        total: rows of the whole listing under its filter.
+        start: place of the first row within it.
+        next: key to give as ``after`` for the rows that follow, ``None`` at the end.
+    """
+
+    rows: Any
+    total: int
+    start: int
+    next: int | None
+
+
+@dataclass(slots=True)
+class _Order:
+    total: int
+    ids: NDArray[np.int64]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Pager:
+    """Pages of one listing, with the orders of the last queries kept."""
+
+    def __init__(self, database: Database, listing: Listing) -> None:
+        self._database = database
+        self._listing = listing
+        self._orders: OrderedDict[tuple[int | str, Query], _Order] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(
+        self, owner: int | str, query: Query, *, after: int | None = None, start: int = 0, limit: int = 100
+    ) -> Page:
+        """Rows of ``owner`` behind the row with key ``after``, or from place ``start`` on.
+
+        Raises:
+            UsageError: for a sort or a column that this listing does not have.
+            LimitExceeded: for more than ``PAGE`` rows at once.
+        """
+        check("the number of rows of a page", limit, PAGE)
+        order = self._order(owner, query)
+        with order.lock:
+            if after is not None:
+                start = self._place(owner, query, order, after) + 1
+            start = min(max(start, 0), order.total)
+            self._extend(owner, query, order, start + limit)
+            ids = order.ids[start : start + limit]
+        stop = start + len(ids)
+        return Page(self._fetch(owner, ids), order.total, start, int(ids[-1]) if 0 < stop < order.total else None)
+
+    def count(self, owner: int | str, query: Query) -> int:
+        """Rows of ``owner`` under the filter."""
+        return self._order(owner, query).total
+
+    def place(self, owner: int | str, query: Query, key: int) -> int:
+        """Where the row with that key stands in the order, -1 where the filter leaves it out."""
+        order = self._order(owner, query)
+        with order.lock:
+            return self._place(owner, query, order, key)
+
+    def forget(self, owner: int | str | None = None) -> None:
+        """Drop the orders of one owner, or all: its rows or their statistics changed."""
+        with self._lock:
+            for kept in [k for k in self._orders if owner is None or k[0] == owner]:
+                del self._orders[kept]
+
+    def _order(self, owner: int | str, query: Query) -> _Order:
+        kept = (owner, query)
+        with self._lock:
+            found = self._orders.get(kept)
+            if found is not None:
+                self._orders.move_to_end(kept)
+                return found
+        where, parameters = self._where(owner, query)
+        row = self._database.row(f"SELECT count(*) FROM {self._listing.source(query)} WHERE {where}", *parameters)  # noqa: S608
+        assert row is not None
+        order = _Order(int(row[0]), np.empty(0, np.int64))
+        with self._lock:
+            order = self._orders.setdefault(kept, order)
+            while len(self._orders) > ORDERS:
+                self._orders.popitem(last=False)
+        return order
+
+    def _extend(self, owner: int | str, query: Query, order: _Order, wanted: int) -> None:
+        if len(order.ids) >= min(wanted, order.total):
+            return
+        size = FIRST
+        while size < wanted:
+            size *= GROWTH
+        where, parameters = self._where(owner, query)
+        by = self._by(query)
+        rows, key = self._listing.source(query), self._listing.key
+        sql = f"SELECT {key} AS k FROM {rows} WHERE {where} ORDER BY {by} LIMIT ?"  # noqa: S608
+        order.ids = self._database.table(sql, *parameters, size).column("k").to_numpy().astype(np.int64)
+        if len(order.ids) < size:
+            order.total = len(order.ids)
+
+    def _place(self, owner: int | str, query: Query, order: _Order, key: int) -> int:
+        while True:
+            found = np.flatnonzero(order.ids == key)
+            if found.size:
+                return int(found[0])
+            if len(order.ids) >= order.total:
+                return -1
+            self._extend(owner, query, order, len(order.ids) + 1)
+
+    def _fetch(self, owner: int | str, ids: NDArray[np.int64]) -> Any:
+        listing = self._listing
+        sql = (
+            f"SELECT {listing.key} AS paged_key, {listing.visible} FROM {listing.rows} "  # noqa: S608
+            f"JOIN (SELECT unnest(?::BIGINT[]) AS wanted) ON {listing.key} = wanted WHERE {listing.owner} = ?"
+        )
+        table = self._database.table(sql, ids.tolist(), owner)
+        rank = {key: place for place, key in enumerate(ids.tolist())}
+        places = np.array([rank[key] for key in table.column("paged_key").to_pylist()], np.int64)
+        return table.take(pa.array(np.argsort(places))).drop_columns(["paged_key"])
+
+    def _by(self, query: Query) -> str:
+        key = self._listing.key
+        way = "DESC" if query.descending else "ASC"
+        if not query.sort:
+            return f"{key} {way}"
+        return f"{self._known(self._listing.sorts, query.sort)} {way} NULLS LAST, {key}"
+
+    def _where(self, owner: int | str, query: Query) -> tuple[str, list[object]]:
+        terms, parameters = [f"{self._listing.owner} = ?"], list[object]([owner])
+        if query.text:
+            terms.append(f"{self._listing.text} ILIKE ? ESCAPE '\\'")
+            parameters.append(f"%{_escaped(query.text)}%")
+        for name, value in query.equal:
+            terms.append(f"{self._known(self._listing.equals, name)} = ?")
+            parameters.append(value)
+        return " AND ".join(terms), parameters
+
+    def _known(self, names: Mapping[str, str], name: str) -> str:
+        if name not in names:
+            raise UsageError(f"{name!r} is not a column to sort or filter by", hint=f"Known are {', '.join(names)}.")
+        return names[name]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
