@@ -1,0 +1,111 @@
+"""Keeping what a run makes: statistics of every value, elements of as many as fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.dtypes import DType
+from core.ir import Finding, Model
+from core.run.result import size_text
+from core.run.spool import Spool
+from core.statistics.arrays import of_array
+from core.statistics.types import TensorStats
+from core.trace.types import TracedValue
+from worker.report import Report
+
+
+class Capture:
+    """Writes ``values.bin`` and one ``value`` event for each value.
+
+    Elements of the values asked for first and of the model's outputs have their room set aside;
+    the others are stored in the order in which they come, as long as there is room for all of one.
+    """
+
+    def __init__(
+        self, spool: Spool, report: Report, model: Model, room: int, first: Collection[str], sizes: Mapping[str, int]
+    ) -> None:
+        """``room`` in bytes; ``first`` and ``sizes`` (predicted bytes) by name in the main graph."""
+        self._report, self._model, self._room = report, model, room
+        self._first = set(first)
+        self._aside = {name: sizes.get(name, 0) for name in first}
+        self._file = open(spool.values_file, "wb", buffering=0)  # noqa: SIM115 closed by ``__exit__``
+        self._at = 0
+        self._full = ""
+
+    def tensor(
+        self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]
+    ) -> None:
+        """Keep one tensor.
+
+        Args:
+            node: id of the node that made it, empty for an input.
+            stored: its bytes; for text left empty.
+            array: one element a place, as ``core.statistics.arrays.of_array`` takes it.
+        """
+        try:
+            stats: TensorStats | None = of_array(array, dtype)
+            why = ""
+        except MemoryError:
+            stats, why = None, "there was no memory left for its statistics"
+        if dtype.kind == "string":
+            text = json.dumps([str(item) for item in array.reshape(-1)])
+            stored = np.frombuffer(text.encode("ascii"), np.uint8)
+        start, stop, reason = self._store(name, stored)
+        self._say(name, node, dtype.name, shape, stats, start, stop, why or reason)
+
+    def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
+        """Note a value that is no tensor, e.g. a sequence of ``shape[0]`` tensors."""
+        self._aside.pop(name, None)
+        self._say(name, node, type_text, shape, None, -1, -1, reason)
+
+    def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
+        """Note a value that could not be made."""
+        self._aside.pop(name, None)
+        self._say(name, node, dtype, (), None, -1, -1, reason)
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, t: TracebackType | None) -> None:
+        self._file.close()
+
+    def _store(self, name: str, stored: NDArray[np.uint8]) -> tuple[int, int, str]:
+        self._aside.pop(name, None)
+        left = self._room - self._at - (0 if name in self._first else sum(self._aside.values()))
+        if stored.nbytes > left:
+            return -1, -1, self._full or f"the {size_text(self._room)} for stored values are used up"
+        start = self._at
+        view = memoryview(stored)
+        try:
+            while view:
+                view = view[self._file.write(view) or 0 :]
+        except OSError as error:
+            self._file.truncate(start)
+            self._file.seek(start)
+            self._full, self._room = f"the disk took no more ({error.strerror})", start
+            self._report.finding(Finding("run.disk", "warning", f"Not all values are stored: {self._full}."))
+            return -1, -1, self._full
+        self._at += stored.nbytes
+        return start, self._at, ""
+
+    def _say(
+        self,
+        name: str,
+        node: str,
+        dtype: str,
+        shape: tuple[int, ...],
+        stats: TensorStats | None,
+        start: int,
+        stop: int,
+        reason: str,
+    ) -> None:
+        index = self._model.graphs[0].value_index.get(name, -1)
+        self._report.value(
+            TracedValue(f"g0.v{index}", name, node, dtype, shape, stats, 0, start, stop, reason),
+        )

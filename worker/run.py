@@ -1,0 +1,22 @@
+"""Running one job with the engine it asks for."""
+
+from __future__ import annotations
+
+from core.errors import RunError
+from core.run.spool import Spool
+from worker.job import Outcome, read_job
+from worker.report import Report
+
+
+def run(spool: Spool, report: Report, held: dict[str, str]) -> Outcome:
+    """Read the job, run it, and say how it ended; values and timings go to ``report``.
+
+    Raises:
+        ModelError: if the model cannot be run at all.
+    """
+    job = read_job(spool)
+    if job.request.engine != "onnxruntime":
+        raise RunError(f"this worker has no engine called {job.request.engine!r}")
+    from worker.engines.onnxruntime import execute
+
+    return execute(job, report, held)
