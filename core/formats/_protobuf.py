@@ -54,15 +54,18 @@ class Damage:
 
 
 class Window:
-    """The part of a file that is in memory; moves forward as it is asked."""
+    """The part of a file that is in memory; moves forward as it is asked.
+
+    Over ``bytes`` all of them are in memory from the start.
+    """
 
     __slots__ = ("base", "data", "size", "source", "step", "top")
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.size = source.size
-        self.data = b""
-        self.base = self.top = 0
+    def __init__(self, source: Source | bytes) -> None:
+        self.source = source if isinstance(source, Source) else None
+        self.data = source if isinstance(source, bytes) else b""
+        self.size = len(source) if isinstance(source, bytes) else source.size
+        self.base, self.top = 0, len(self.data)
         self.step = SMALLEST
 
     def load(self, start: int, stop: int) -> None:
@@ -73,6 +76,8 @@ class Window:
         """
         if self.base <= start and stop <= self.top:
             return
+        if self.source is None or stop > self.size:
+            raise BrokenFile(f"bytes {start} to {stop} are asked for, there are {self.size}", byte=start)
         near = self.base <= start <= self.top
         self.step = min(self.step * 2, LARGEST) if near and self.top else SMALLEST
         top = max(stop, min(start + self.step, self.size))
@@ -81,7 +86,7 @@ class Window:
 
     def bytes(self, start: int, stop: int) -> bytes:
         """Bytes ``start`` to ``stop``; short ones out of the window, long ones from disk."""
-        if stop - start > LARGEST:
+        if stop - start > LARGEST and self.source is not None:
             return self.source.read(start, stop)
         self.load(start, stop)
         return self.data[start - self.base : stop - self.base]
@@ -91,7 +96,9 @@ class Window:
         return self.bytes(start, stop).decode("utf-8", "backslashreplace")
 
 
-def fields(window: Window, start: int, stop: int, message: str, damage: Damage) -> Iterator[Field]:
+def fields(  # noqa: PLR0915 - one loop without calls: it runs for every field of a file
+    window: Window, start: int, stop: int, message: str, damage: Damage
+) -> Iterator[Field]:
     """Walk one message; reads from disk.
 
     A payload that leaves the message is noted in ``damage`` and comes cut at its end; after any

@@ -32,7 +32,12 @@ def match(head: Head) -> int:
         return 0
     if seen:
         return 2
-    return 0 if b"\0" not in head.start and head.start.isascii() and head.start.strip().isprintable() else 1
+    return 0 if _is_text(head.start) else 1
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether no byte is a control character other than white space."""
+    return not data.translate(None, bytes(range(32, 256)) + b"\t\n\r\f")
 
 
 def _top_fields(data: bytes) -> tuple[set[int], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import ModelError
+from core.errors import ModelError, OutsideFolder
 from core.ir import ByteRange, Finding
 from core.limits import FILES
 from core.source import Source, contained
@@ -27,6 +27,7 @@ class ExternalFiles:
         self.sources = [source]
         self.findings: list[Finding] = []
         self._known: dict[str, int | str] = {}
+        self._refused = set[str]()
 
     def place(self, entries: dict[str, str]) -> Place:
         """The bytes that ``external_data`` entries name; looks at the file's size, reads nothing.
@@ -53,26 +54,28 @@ class ExternalFiles:
     def _open(self, location: str) -> int | str:
         if len(self.sources) > FILES:
             return f"the model names more than {FILES} data files"
+        shown = location[:200]
         try:
             path = contained(self._folder, location)
-            for index, source in enumerate(self.sources[:1]):
-                if Path(source.path).resolve() == path:
-                    return index
+            if Path(self.sources[0].path).resolve() == path:
+                return 0
             self.sources.append(Source(path, location[:1024]))
+        except OutsideFolder as error:
+            message = f"The model {error.message}; nothing is read from there."
+            return self._refuse("onnx.external_outside", message, location, f"it {error.message}")
         except ModelError as error:
-            code = "onnx.external_outside" if "path" in error.message or "leads" in error.message else "onnx.external"
-            problem = f"its data file {location[:200]!r} {error.message}"
-            if error.message.startswith("names the data file"):
-                problem = f"it {error.message}"
-            self.findings.append(Finding(code, "error", _sentence(location, error), f"file {location[:200]}"))
-            return problem
+            message = f"The data file {shown!r} {error.message}; tensors stored in it have no values."
+            return self._refuse("onnx.external", message, location, f"its data file {shown!r} {error.message}")
         return len(self.sources) - 1
 
+    def _refuse(self, code: str, message: str, location: str, problem: str) -> str:
+        self.findings.append(Finding(code, "error", message, f"file {location[:200]}"))
+        self._refused.add(problem)
+        return problem
 
-def _sentence(location: str, error: ModelError) -> str:
-    if error.message.startswith("names the data file"):
-        return f"The model {error.message}; nothing is read from there."
-    return f"The data file {location[:200]!r} {error.message}; tensors stored in it have no values."
+    def reported(self, problem: str) -> bool:
+        """Whether a tensor's problem is one of a data file that has its own finding."""
+        return problem in self._refused
 
 
 def _number(text: str) -> int | None:

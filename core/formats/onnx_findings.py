@@ -32,7 +32,9 @@ def capabilities(
 ) -> dict[CapabilityName, Capability]:
     """All thirteen capabilities with their reasons."""
     nodes = any(g.node_count for g in graphs)
-    found = {name: Capability(name, "unavailable", reason) for name, reason in _NOT_BUILT.items()}
+    found: dict[CapabilityName, Capability] = {
+        name: Capability(name, "unavailable", reason) for name, reason in _NOT_BUILT.items()
+    }
     part = "The ONNX file is damaged: only what could be recovered is there." if damage.count else ""
     state: Availability = "partial" if part else "available"
     found["inspect"] = Capability("inspect", state, part)
@@ -41,7 +43,8 @@ def capabilities(
         if nodes
         else Capability("graph", "unavailable", "This ONNX file holds no operators: a graph needs at least one.")
     )
-    for name in ("tensors", "statistics"):
+    weights: tuple[CapabilityName, ...] = ("tensors", "statistics")
+    for name in weights:
         found[name] = (
             Capability(name, state, part)
             if tensors
@@ -58,9 +61,8 @@ def _trace(graphs: tuple[Graph, ...], damage: Damage, custom: Mapping[str, int])
         return Capability("trace", "unavailable", "This ONNX file has no main graph with operators to run.")
     if custom:
         names = ", ".join(sorted(custom)[:5])
-        return Capability(
-            "trace", "partial", f"The ONNX model has operators of custom domains ({names}), which need their own library to run."
-        )  # fmt: skip
+        reason = f"The model has operators of custom domains ({names}); ONNX Runtime runs them only with their library."
+        return Capability("trace", "partial", reason)
     return Capability("trace", "available")
 
 
@@ -104,15 +106,10 @@ def _sentence(message: str) -> str:
 
 
 def _tensor_findings(reader: GraphReader) -> Iterable[Finding]:
-    external = {f.at for f in reader.external.findings}
     for tensor in reader.tensors:
-        if tensor.problem and not (
-            external and "data file" in tensor.problem and "is not within" not in tensor.problem
-        ):
-            yield Finding(
-                "onnx.tensor", "error", f"Tensor {tensor.name[:200]!r} cannot be read: {tensor.problem}.",
-                f"tensor {tensor.name[:200]}",
-            )  # fmt: skip
+        if tensor.problem and not reader.external.reported(tensor.problem):
+            message = f"Tensor {tensor.name[:200]!r} cannot be read: {tensor.problem}."
+            yield Finding("onnx.tensor", "error", message, f"tensor {tensor.name[:200]}")
 
 
 def _graph_findings(graph: Graph) -> Iterable[Finding]:
