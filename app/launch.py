@@ -123,10 +123,15 @@ def _running(home: Path) -> str | None:
 
 
 def flags(config: Mapping[str, Any], **more: object) -> list[str]:
-    """The shipped settings as Streamlit's command-line flags; a list becomes a flag repeated."""
+    """The shipped settings as Streamlit's command-line flags.
+
+    A list becomes a flag repeated; for looks Streamlit wants it as JSON.
+    """
     found: list[str] = []
     for name, value in {**_flat(config), **more}.items():
-        items = value if isinstance(value, list) else [value]
+        items: list[object] = [value]
+        if isinstance(value, list):
+            items = [json.dumps(value)] if name.startswith("theme.") else value
         found += [f"--{name}={str(item).lower() if isinstance(item, bool) else item}" for item in items]
     return found
 
