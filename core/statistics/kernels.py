@@ -285,6 +285,6 @@ def _take(
         if wanted & 2:
             bins[np.searchsorted(edges, key, "right")] += 1
         if wanted & 1:
-            row: Any = np.searchsorted(first, key, "right") - 1
+            row: int = np.searchsorted(first, key, "right") - 1  # pyright: ignore
             if row >= 0 and key <= last[row]:
                 steps[row, (key - first[row]) >> shifts[row]] += 1
