@@ -23,7 +23,7 @@ from app.theme import OTHER, Palette
 from core.structure.categories import CATEGORIES
 from core.structure.view import GraphView, ViewEdge, ViewNode
 
-HEIGHT: Final = 590
+HEIGHT: Final = 540
 MOST: Final = 150
 """Nodes it draws in good time: its cost grows with the square of their number."""
 
