@@ -81,7 +81,7 @@ class Capture:
         if stored.nbytes > left:
             return -1, -1, self._full or f"the {size_text(self._room)} for stored values are used up"
         start = self._at
-        view = memoryview(stored)
+        view = memoryview(stored.data)
         try:
             while view:
                 view = view[self._file.write(view) or 0 :]

@@ -146,7 +146,9 @@ class RuntimeModel:
         """Name every node by its id, down through the subgraphs, and find all data files."""
         for tensor in graph.initializer:
             self._relocate(tensor)
-        known = self.model.graphs[index].subgraphs if 0 <= index < len(self.model.graphs) else {}
+        known: Mapping[int, tuple[int, ...]] = {}
+        if 0 <= index < len(self.model.graphs):
+            known = self.model.graphs[index].subgraphs
         for place, node in enumerate(graph.node):
             if index >= 0:
                 node.name = f"g{index}.n{place}"

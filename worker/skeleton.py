@@ -50,15 +50,16 @@ def skeleton(source: Source, location: str) -> bytes:
         BrokenFile: if the file is damaged: what is run must be exactly what was written.
     """
     damage = Damage(source.path)
-    rebuilt = b"".join(_Rebuild(Window(source), location.encode(), damage).message("ModelProto", 0, source.size, 0))
+    rebuilt = b"".join(_Rebuild(source, location.encode(), damage).message("ModelProto", 0, source.size, 0))
     if damage.errors:
         raise damage.errors[0]
     return rebuilt
 
 
 class _Rebuild:
-    def __init__(self, window: Window, location: bytes, damage: Damage) -> None:
-        self._window, self._location, self._damage = window, location, damage
+    def __init__(self, source: Source, location: bytes, damage: Damage) -> None:
+        self._source, self._window = source, Window(source)
+        self._location, self._damage = location, damage
 
     def message(self, kind: str, start: int, stop: int, depth: int) -> Iterator[bytes]:
         """The message again, piece by piece."""
@@ -108,7 +109,7 @@ class _Rebuild:
     def _all(self, start: int, stop: int) -> bytes:
         if stop - start <= KIB:
             return self._window.bytes(start, stop)
-        return b"".join(self._window.source.blocks(start, stop))
+        return b"".join(self._source.blocks(start, stop))
 
 
 def _is_plain(number: int, element: int) -> bool:

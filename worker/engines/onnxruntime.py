@@ -87,7 +87,7 @@ class _Trace:
     def _part(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
         """Run some nodes together; returns what is left to try where they cannot be run so."""
         ready = tuple(index for index in nodes if self._can_run(index))
-        if not ready or self._stop is not None:
+        if len(ready) == 0 or self._stop is not None:
             self._done += len(nodes) - len(ready)
             return []
         doing = self._model.doing(ready)

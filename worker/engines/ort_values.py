@@ -72,7 +72,7 @@ def from_array(array: NDArray[Any], dtype: DType) -> ort.OrtValue:
         array: numbers, or bit patterns as ``core.run.prepare.request`` takes them.
     """
     if dtype.kind == "string":
-        return ort.OrtValue.ortvalue_from_numpy(array.astype(object))
+        return _text(array)
     array = np.ascontiguousarray(array).reshape(array.shape)
     if dtype.name in _PLAIN:
         return ort.OrtValue.ortvalue_from_numpy(array)
@@ -98,6 +98,20 @@ def describe(value: ort.OrtValue) -> tuple[tuple[int, ...], str]:
     texts = [" x ".join(map(str, shape)) or "scalar" for shape in shown]
     more = ", ..." if length > _SHOWN else ""
     return (length,), f"it is a sequence of {length} {element_name(found[2])}: {', '.join(texts)}{more}"
+
+
+def _text(array: NDArray[Any]) -> ort.OrtValue:
+    """A tensor of text: the runtime takes one only from a model."""
+    model = onnx.ModelProto(ir_version=8)
+    model.opset_import.add(domain="", version=13)
+    model.graph.name = "text"
+    texts = [str(item).encode() for item in array.reshape(-1).tolist()]
+    model.graph.initializer.append(
+        onnx.TensorProto(name="x", data_type=onnx.TensorProto.STRING, dims=array.shape, string_data=texts)
+    )
+    model.graph.node.add(op_type="Identity", input=["x"], output=["y"])
+    model.graph.output.add(name="y")
+    return ort.InferenceSession(model.SerializeToString()).run_with_ort_values(None, {})[0]
 
 
 def _ask(op_type: str, sequence: ort.OrtValue, position: int | None) -> list[ort.OrtValue]:
