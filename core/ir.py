@@ -473,8 +473,13 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """Elements of all stored tensors that are numbers."""
-        return sum(t.elements for t in self.tensors if t.dtype not in ("string", "opaque"))
+        """Elements of all stored tensors that are numbers; a storage that several share counts once."""
+        own = sum(t.elements for t in self.tensors if t.storage < 0 and t.dtype not in ("string", "opaque"))
+        shared: dict[int, int] = {}
+        for tensor in self.tensors:
+            if tensor.storage >= 0:
+                shared[tensor.storage] = max(shared.get(tensor.storage, 0), tensor.elements)
+        return own + sum(shared.values())
 
     def attribute(self, attribute: Attribute) -> AttributeValue:
         """Decode one attribute; reads its bytes where they are still on disk."""
@@ -508,15 +513,15 @@ class Strings:
     """Texts numbered in order of first use."""
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {"": 0}
+        self.codes: dict[str, int] = {"": 0}
 
     def code(self, text: str) -> int:
         """The number of ``text``, a new one where it was not seen before."""
-        return self._codes.setdefault(text, len(self._codes))
+        return self.codes.setdefault(text, len(self.codes))
 
     def all(self) -> tuple[str, ...]:
         """All texts by number."""
-        return tuple(self._codes)
+        return tuple(self.codes)
 
 
 class GraphBuilder:
@@ -543,7 +548,7 @@ class GraphBuilder:
         self._input_offsets, self._inputs = [0], list[int]()
         self._output_offsets, self._outputs = [0], list[int]()
         self._attribute_offsets = [0]
-        self._attributes: list[tuple[int, int, int, int]] = []
+        self._attributes: list[int] = []  # four numbers an attribute
         self._types: dict[int, tuple[int, tuple[Dim, ...] | None]] = {}
         self._type_texts: dict[int, str] = {}
         self._overloads: dict[int, str] = {}
@@ -584,32 +589,42 @@ class GraphBuilder:
         scope: str = "",
         overload: str = "",
         attributes: Sequence[Attribute] = (),
-        encoded: Sequence[tuple[str, int, int, int]] = (),
     ) -> int:
-        """Add an operator and return its index; -1 in ``inputs`` or ``outputs`` is a left-out one.
+        """Add an operator and return its index; -1 in ``inputs`` or ``outputs`` is a left-out one."""
+        index = self.encoded_node(op_type, name, inputs, outputs, domain, scope, ())
+        for attribute in attributes:
+            self._add_attribute(attribute)
+        self._attribute_offsets[-1] = len(self._attributes)
+        if overload:
+            self._overloads[index] = overload
+        return index
 
-        ``encoded`` are attributes still on disk as (name, source, start, stop).
-        """
-        index = len(self._op_type)
-        code = self.strings.code
-        self._op_type.append(code(op_type))
-        self._domain.append(code(domain))
-        self._scope.append(code(scope))
+    def encoded_node(
+        self,
+        op_type: str,
+        name: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        domain: str,
+        scope: str,
+        attributes: Sequence[tuple[str, int, int, int]],
+    ) -> int:
+        """``node`` for operators whose attributes are on disk: (name, source, start, stop) each."""
+        codes, index = self.strings.codes, len(self._op_type)
+        self._op_type.append(codes.setdefault(op_type, len(codes)))
+        self._domain.append(codes.setdefault(domain, len(codes)) if domain else 0)
+        self._scope.append(codes.setdefault(scope, len(codes)) if scope else 0)
         self.node_names.append(name)
-        self._inputs.extend(inputs)
+        self._inputs += inputs
         self._input_offsets.append(len(self._inputs))
-        self._outputs.extend(outputs)
+        self._outputs += outputs
         self._output_offsets.append(len(self._outputs))
         for output in outputs:
             if output >= 0 and self._producer.setdefault(output, index) != index:
                 self._duplicate(output, index)
-        for attribute in attributes:
-            self._add_attribute(attribute)
-        for key, source, start, stop in encoded:
-            self._attributes.append((code(key), source, start, stop))
+        for key, source, start, stop in attributes:
+            self._attributes += (codes.setdefault(key, len(codes)), source, start, stop)
         self._attribute_offsets.append(len(self._attributes))
-        if overload:
-            self._overloads[index] = overload
         return index
 
     def set_scope(self, node: int, scope: str) -> None:
@@ -679,7 +694,7 @@ class GraphBuilder:
             inputs=inputs,
             output_offsets=_ints(self._output_offsets),
             outputs=_ints(self._outputs),
-            attribute_offsets=_ints(self._attribute_offsets),
+            attribute_offsets=_ints(self._attribute_offsets) // 4,
             attribute_name=rows[:, 0].astype(np.int32),
             attribute_source=rows[:, 1].astype(np.int16),
             attribute_start=rows[:, 2].copy(),
@@ -708,13 +723,22 @@ class GraphBuilder:
     def _type_columns(self, count: int) -> tuple[NDArray[np.int16], NDArray[np.int16], Ints, Longs]:
         dtype, rank = np.full(count, UNKNOWN_CODE, np.int16), np.full(count, -1, np.int16)
         sizes = np.zeros(count + 1, np.int32)
-        flat: list[int] = []
-        for value in sorted(self._types):
-            code, shape = self._types[value]
-            dtype[value] = code
-            if shape is not None:
-                rank[value] = sizes[value + 1] = len(shape)
-                flat.extend(self._dim(d) for d in shape)
+        flat, known = list[int](), dict[tuple[Dim, ...], list[int]]()
+        order = sorted(self._types)
+        ranks = list[int]()
+        for value in order:
+            shape = self._types[value][1]
+            if shape is None:
+                ranks.append(-1)
+                continue
+            dims = known.get(shape)
+            if dims is None:
+                dims = known[shape] = [self._dim(d) for d in shape]
+            ranks.append(len(dims))
+            flat += dims
+        dtype[order] = [self._types[value][0] for value in order]
+        rank[order] = ranks
+        sizes[1:] = np.maximum(rank, 0)
         return dtype, rank, np.cumsum(sizes, dtype=np.int32), np.array(flat, np.int64)
 
     def _dim(self, dim: Dim) -> int:
@@ -725,10 +749,10 @@ class GraphBuilder:
     def _add_attribute(self, attribute: Attribute) -> None:
         name, value = self.strings.code(attribute.name), attribute.value
         if isinstance(value, EncodedAttribute):
-            self._attributes.append((name, value.source, value.start, value.stop))
+            self._attributes += (name, value.source, value.start, value.stop)
         else:
             self._literals.append(value)
-            self._attributes.append((name, -1, len(self._literals) - 1, 0))
+            self._attributes += (name, -1, len(self._literals) - 1, 0)
 
     def _duplicate(self, value: int, node: int) -> None:
         name = self.value_names[value]

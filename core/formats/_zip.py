@@ -182,10 +182,9 @@ class Archive:
             raise BrokenFile("has no zip central directory at its end", path=source.path, byte=source.size, hint=hint)
         _, _, _, _, count, size, offset, _ = _END.unpack_from(tail, at)
         directory_end = begin + at
-        if count == 0xFFFF or _FULL in {size, offset}:
-            wide = self._end64(begin + at)
-            if wide is not None:
-                count, size, offset, directory_end = wide
+        wide = self._end64(begin + at)
+        if wide is not None:  # torch writes the zip64 records even where it does not need them
+            count, size, offset, directory_end = wide
         check("the number of archive members", count, ARCHIVE_MEMBERS, path=source.path)
         shift = directory_end - size - offset
         if shift < 0 or size > directory_end or size > _DIRECTORY_BYTES:

@@ -31,7 +31,7 @@ def test_block_sizes_are_upstreams(number: int) -> None:
     block, nbytes = GGML_QUANT_SIZES[GGMLQuantizationType(number)]
     assert LAYOUTS[kind.name][0].itemsize == kind.nbytes
     assert kind.block == block
-    # gguf-py still lists q8_1 with two float32 fields; ggml-common.h has had two halves since 2023.
+    # gguf-py still lists q8_1 with two float32 fields; ggml-common.h has two halves.
     assert kind.nbytes == (36 if kind.name == "q8_1" else nbytes)
 
 
