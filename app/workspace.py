@@ -18,6 +18,7 @@ from app.jobs import Job, Jobs
 from app.open_models import OpenModel, OpenModels
 from app.spools import Spools
 from core.errors import StoreError
+from core.statistics import engine
 from core.store.store import EndedJob, Store
 
 ROOTS_VARIABLE: Final = "MODELGLASS_ROOTS"
@@ -63,6 +64,7 @@ class Workspace:
         self.roots = _roots() if roots is None else roots
         self.uploads = self.home / state_folder.UPLOADS
         self.spools = Spools(self.home / state_folder.SPOOLS)
+        engine.keep_compiled_in(self.home / state_folder.COMPILED)
         self.jobs = Jobs(self._keep)
         self.models = OpenModels(self._closed)
         self._shut = False
@@ -88,7 +90,7 @@ class Workspace:
         self.notice = f"{why}. This one works in memory: recent files, statistics and traces are lost when it ends."
 
     def _keep(self, job: Job) -> None:
-        if job.kind == "hash" and job.state == "cancelled":
+        if job.kind == "warm-up" or (job.kind == "hash" and job.state == "cancelled"):
             return
         self.store.put_job(
             EndedJob(

@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from app import workspace
 from app.actors import Actor, may
-from app.jobs import Job
+from app.jobs import Job, Progress
 from app.open_models import OpenModel
 from app.services.registry import service
 from core import identity
 from core.errors import Forbidden, SourceChanged
 from core.ir import Model
 from core.opening import open_model
+from core.statistics import engine
 
 T = TypeVar("T")
 
@@ -99,13 +100,15 @@ def admit(actor: Actor, model: Model, *, uploaded: bool = False) -> OpenModel:
         model.close()
     if not opened.digest:
         _hash(actor, opened)
+    if sum(tensor.nbytes for tensor in model.tensors) > engine.KERNEL_BYTES:
+        _warm_up(actor)
     return opened
 
 
 def _hash(actor: Actor, opened: OpenModel) -> None:
     held, quick = workspace.current(), opened.quick
 
-    def work(progress: Callable[..., None], cancelled: Callable[[], bool]) -> str:
+    def work(progress: Progress, cancelled: Callable[[], bool]) -> str:
         found = identity.digest(opened.model, lambda done, total: progress(done, total, unit="bytes"), cancelled)
         held.store.artifacts.promote(quick, found)
         opened.digest = found
@@ -115,3 +118,13 @@ def _hash(actor: Actor, opened: OpenModel) -> None:
         "hash", f"SHA-256 of {opened.model.name}", work,
         key=f"hash {quick}", artifact=quick, actor=actor.id, background=True,
     )  # fmt: skip
+
+
+def _warm_up(actor: Actor) -> None:
+    """Have the compiled kernels ready before somebody asks for the statistics of a large model."""
+    held = workspace.current()
+    if not any(job.kind == "warm-up" for job in held.jobs.list()):
+        held.jobs.submit(
+            "warm-up", "Preparing fast statistics", lambda progress, cancelled: engine.warm_up(),
+            key="warm-up", actor=actor.id, background=True,
+        )  # fmt: skip

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from app import workspace
 from app.actors import Actor
-from app.jobs import Job
+from app.jobs import Job, Progress
 from app.services.models import reach
 from app.services.registry import service
 from app.services.tables import TablePage, frame, query
 from app.services.tables import page as as_frame
-from core.errors import Cancelled, ModelError, NotFound
+from core.errors import NotFound
 from core.statistics.types import TensorStats
 
 if TYPE_CHECKING:
@@ -37,22 +37,28 @@ def page(
     after: int | None = None,
     start: int = 0,
     limit: int = 100,
+    columns: Sequence[str] = (),
 ) -> TablePage:
     """Rows of the tensor table with statistics where known.
 
     Columns: idx, name, dtype, encoding, shape, elements, bytes, source, start, stop, role, graph,
     storage, quantized, problem; count, nan, inf, zero, min, max, mean, std, absmax, l2, q001 ...
-    q500 (median) ... q999, histogram, edges, exact (empty until taken).
+    q500 (median) ... q999, histogram (counts), exact (empty until taken).
 
     Args:
         sort: idx, name, dtype, encoding, elements, bytes, start, role, rank, nan, inf, zero, min,
             max, mean, std, absmax, l2 or q500; empty for file order.
         text: part of the name.
         after: ``next`` of the page before; else ``start`` says at which place to begin.
+        columns: the columns wanted, all where left out; fewer are faster in long tables.
     """
     asked = query(sort, descending, text, dtype=dtype, encoding=encoding, role=role)
     artifacts = workspace.current().store.artifacts
-    return as_frame(artifacts.tensors_page(reach(actor, artifact).quick, asked, after=after, start=start, limit=limit))
+    return as_frame(
+        artifacts.tensors_page(
+            reach(actor, artifact).quick, asked, after=after, start=start, limit=limit, columns=columns
+        )
+    )
 
 
 @service("viewer")
@@ -75,7 +81,7 @@ def statistics(actor: Actor, artifact: str, tensor: int) -> TensorStats:
         NotFound: if there is no such tensor.
         Unavailable, BrokenFile: if its values cannot be decoded.
     """
-    from core.statistics.tensor import of_tensor
+    from core.statistics.tensors import of_tensor
 
     opened, artifacts = reach(actor, artifact), workspace.current().store.artifacts
     if not 0 <= tensor < len(opened.model.tensors):
@@ -98,29 +104,21 @@ def scan(actor: Actor, artifact: str) -> Job:
     """Take the statistics of all tensors that lack them, in a job; what is ready is in the table at once."""
     opened, held = reach(actor, artifact), workspace.current()
 
-    def work(progress: Callable[..., None], cancelled: Callable[[], bool]) -> int:
-        from core.statistics.tensor import of_tensor
+    def work(progress: Progress, cancelled: Callable[[], bool]) -> int:
+        from core.statistics.scan import scan as scanned
 
         model, artifacts = opened.model, held.store.artifacts
         known = artifacts.with_stats(opened.quick)
-        wanted = [i for i, t in enumerate(model.tensors) if i not in known and not t.problem]
-        total = sum(model.tensors[i].nbytes for i in wanted)
         ready: dict[int, TensorStats] = {}
-        done = taken = 0
-        written = time.monotonic()
+        taken, written = 0, time.monotonic()
+
+        def tell(done: int, total: int) -> None:
+            progress(done, total, unit="bytes", message=f"{taken} tensors")
+
         try:
-            for index in wanted:
-                if cancelled():
-                    raise Cancelled("was stopped")
-                try:
-                    ready[index] = of_tensor(model, index, cancelled=cancelled)
-                except Cancelled:
-                    raise
-                except ModelError as error:
-                    progress(done, total, unit="bytes", message=f"{model.tensors[index].name[:80]}: {error.message}")
-                done += model.tensors[index].nbytes
+            for index, stats in scanned(model, known=known, progress=tell, cancelled=cancelled):
+                ready[index] = stats
                 taken += 1
-                progress(done, total, unit="bytes", message=f"{taken} of {len(wanted)} tensors")
                 if time.monotonic() - written > WRITE_EVERY:
                     artifacts.put_stats(opened.quick, ready)
                     ready, written = {}, time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app import workspace
 from app.actors import Actor
-from app.jobs import Job
+from app.jobs import Job, Progress
 from app.services import inputs
 from app.services.models import reach
 from app.services.registry import service
@@ -101,7 +101,7 @@ def start(actor: Actor, prepared: Prepared, approval: Approval) -> Job:
         raise ApprovalVoid("this run was started already", hint="Prepare it again.")
     name = os.path.basename(prepared.request.model_path)
 
-    def work(progress: Callable[..., None], cancelled: Callable[[], bool]) -> str:
+    def work(progress: Progress, cancelled: Callable[[], bool]) -> str:
         try:
             result = _run(prepared, approval, progress, cancelled)
             held.store.traces.put_trace(prepared.id, prepared.artifact, prepared.request, approval, result)
@@ -156,6 +156,7 @@ def values(
     after: int | None = None,
     start: int = 0,
     limit: int = 100,
+    columns: Sequence[str] = (),
 ) -> TablePage:
     """Rows of the value table of a run, in the order of execution unless sorted.
 
@@ -165,7 +166,7 @@ def values(
     """
     asked = query(sort, descending, text, dtype=dtype, node=node, id=value)
     traces = workspace.current().store.traces
-    return as_frame(traces.values_page(trace, asked, after=after, start=start, limit=limit))
+    return as_frame(traces.values_page(trace, asked, after=after, start=start, limit=limit, columns=columns))
 
 
 @service("viewer")
@@ -180,11 +181,12 @@ def nodes(
     after: int | None = None,
     start: int = 0,
     limit: int = 100,
+    columns: Sequence[str] = (),
 ) -> TablePage:
     """Rows of the latency table of a run: row, id, name, op_type, latency_us, provider."""
     asked = query(sort, descending, text, op_type=op_type)
     traces = workspace.current().store.traces
-    return as_frame(traces.nodes_page(trace, asked, after=after, start=start, limit=limit))
+    return as_frame(traces.nodes_page(trace, asked, after=after, start=start, limit=limit, columns=columns))
 
 
 @service("viewer")
@@ -231,9 +233,7 @@ def forget(actor: Actor, trace: str) -> None:
     held.spools.remove(trace)
 
 
-def _run(
-    prepared: Prepared, approval: Approval, progress: Callable[..., None], cancelled: Callable[[], bool]
-) -> TraceResult:
+def _run(prepared: Prepared, approval: Approval, progress: Progress, cancelled: Callable[[], bool]) -> TraceResult:
     if cancelled():
         raise Cancelled("was stopped before it began")
     run = process.start(prepared.request, Spool(prepared.spool), approval)
@@ -246,7 +246,7 @@ def _run(
     return run.wait()
 
 
-def _tell(events: list[dict[str, Any]], progress: Callable[..., None]) -> None:
+def _tell(events: list[dict[str, Any]], progress: Progress) -> None:
     for event in events:
         if event.get("event") == "progress":
             progress(

@@ -70,6 +70,7 @@ class Artifacts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._keys: dict[str, int] = {}
         self.tensors = Pager(database, listings.TENSORS)
         self.nodes = Pager(database, listings.NODES)
         self.values = Pager(database, listings.VALUES)
@@ -104,7 +105,7 @@ class Artifacts:
         Statistics, traces and recipes of both stay: what the older one lacks it gets.
         """
         with self._database.writing() as cursor:
-            key = self._key(quick)
+            key = self.find(quick).key
             same = self._database.row("SELECT key FROM artifacts WHERE digest = ? AND key <> ?", digest, key)
             if same is None:
                 cursor.execute("UPDATE artifacts SET digest = ? WHERE key = ?", [digest, key])
@@ -228,7 +229,13 @@ class Artifacts:
         return {str(name): str(recipe) for name, recipe in rows}
 
     def _key(self, artifact: str) -> int:
-        return self.find(artifact).key
+        key = self._keys.get(artifact)
+        if key is None:
+            found = self.find(artifact)
+            key = found.key
+            if artifact in (found.quick, found.digest):
+                self._keys[artifact] = key
+        return key
 
     def _rewrite(self, cursor: Any, key: int, content: Sequence[tuple[str, Any]]) -> None:
         for table in (*_CONTENT, "tensor_stats"):
@@ -257,6 +264,7 @@ class Artifacts:
         self._forget_orders(old)
 
     def _forget_orders(self, key: int) -> None:
+        self._keys.clear()
         for pager in (self.tensors, self.nodes, self.values):
             pager.forget(key)
 

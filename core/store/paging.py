@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from core.limits import check
 from core.store.arrow import pa
 from core.store.database import Database
 
-FIRST: Final = 8192
-"""Ids found for the first page of an order."""
+FIRST: Final = 1024
+"""Ids found for the first page of an order: few enough for a heap instead of a full sort."""
 
 GROWTH: Final = 8
 PAGE: Final = 10_000
@@ -36,29 +36,29 @@ class Listing:
     """A table as people page through it; all texts here are our own SQL.
 
     Attributes:
-        rows: what stands after FROM, with alias ``t`` and joined statistics ``s``.
+        rows: what stands after FROM, with alias ``t`` or joined statistics ``s``.
         owner: the column that a page is restricted to.
         key: integer column that numbers the rows of one owner.
-        visible: the columns of a page.
+        visible: SQL expression by column of a page.
         sorts: SQL expression by sort name.
-        texts: column that a text filter looks into.
+        text: column that a text filter looks into.
         equals: columns that may be compared for equality, by name.
-        base: ``rows`` without joined tables; ``joined`` names the sorts that need those.
+        base: ``rows`` without the joined table, where there is one; its expressions begin with ``t.``
+            or do not mention ``s.``.
     """
 
     rows: str
     owner: str
     key: str
-    visible: str
+    visible: Mapping[str, str]
     sorts: Mapping[str, str]
     text: str
     equals: Mapping[str, str]
     base: str = ""
-    joined: frozenset[str] = frozenset()
 
-    def source(self, query: Query) -> str:
-        """What to order and count over: without the join where the sort does not need it."""
-        return self.base if self.base and query.sort not in self.joined else self.rows
+    def source(self, *expressions: str) -> str:
+        """What to select from: without the join where no expression needs it."""
+        return self.base if self.base and not any("s." in e for e in expressions) else self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,19 @@ class Pager:
         self._lock = threading.Lock()
 
     def page(
-        self, owner: int | str, query: Query, *, after: int | None = None, start: int = 0, limit: int = 100
+        self,
+        owner: int | str,
+        query: Query,
+        *,
+        after: int | None = None,
+        start: int = 0,
+        limit: int = 100,
+        columns: Sequence[str] = (),
     ) -> Page:
         """Rows of ``owner`` behind the row with key ``after``, or from place ``start`` on.
+
+        Args:
+            columns: names of the visible columns wanted, all where left out.
 
         Raises:
             UsageError: for a sort or a column that this listing does not have.
@@ -131,7 +141,12 @@ class Pager:
             self._extend(owner, query, order, start + limit)
             ids = order.ids[start : start + limit]
         stop = start + len(ids)
-        return Page(self._fetch(owner, ids), order.total, start, int(ids[-1]) if 0 < stop < order.total else None)
+        return Page(
+            self._fetch(owner, ids, columns or tuple(self._listing.visible)),
+            order.total,
+            start,
+            int(ids[-1]) if 0 < stop < order.total else None,
+        )
 
     def count(self, owner: int | str, query: Query) -> int:
         """Rows of ``owner`` under the filter."""
@@ -157,7 +172,7 @@ class Pager:
                 self._orders.move_to_end(kept)
                 return found
         where, parameters = self._where(owner, query)
-        row = self._database.row(f"SELECT count(*) FROM {self._listing.source(query)} WHERE {where}", *parameters)  # noqa: S608
+        row = self._database.row(f"SELECT count(*) FROM {self._listing.source()} WHERE {where}", *parameters)  # noqa: S608
         assert row is not None
         order = _Order(int(row[0]), np.empty(0, np.int64))
         with self._lock:
@@ -174,7 +189,7 @@ class Pager:
             size *= GROWTH
         where, parameters = self._where(owner, query)
         by = self._by(query)
-        rows, key = self._listing.source(query), self._listing.key
+        rows, key = self._listing.source(by), self._listing.key
         sql = f"SELECT {key} AS k FROM {rows} WHERE {where} ORDER BY {by} LIMIT ?"  # noqa: S608
         order.ids = self._database.table(sql, *parameters, size).column("k").to_numpy().astype(np.int64)
         if len(order.ids) < size:
@@ -189,11 +204,13 @@ class Pager:
                 return -1
             self._extend(owner, query, order, len(order.ids) + 1)
 
-    def _fetch(self, owner: int | str, ids: NDArray[np.int64]) -> Any:
+    def _fetch(self, owner: int | str, ids: NDArray[np.int64], columns: Sequence[str]) -> Any:
         listing = self._listing
+        chosen = [self._known(listing.visible, name) for name in columns]
+        shown = ", ".join(f'{sql} AS "{name}"' for name, sql in zip(columns, chosen, strict=True))
         sql = (
-            f"SELECT {listing.key} AS paged_key, {listing.visible} FROM {listing.rows} "  # noqa: S608
-            f"JOIN (SELECT unnest(?::BIGINT[]) AS wanted) ON {listing.key} = wanted WHERE {listing.owner} = ?"
+            f"SELECT {listing.key} AS paged_key, {shown} FROM {listing.source(*chosen)} "  # noqa: S608
+            f"JOIN (SELECT unnest(?::INTEGER[]) AS wanted) ON {listing.key} = wanted WHERE {listing.owner} = ?"
         )
         table = self._database.table(sql, ids.tolist(), owner)
         rank = {key: place for place, key in enumerate(ids.tolist())}
@@ -219,7 +236,7 @@ class Pager:
 
     def _known(self, names: Mapping[str, str], name: str) -> str:
         if name not in names:
-            raise UsageError(f"{name!r} is not a column to sort or filter by", hint=f"Known are {', '.join(names)}.")
+            raise UsageError(f"{name!r} is not a column of this table", hint=f"Known are {', '.join(names)}.")
         return names[name]
 
 

@@ -15,17 +15,19 @@ COLUMNS: Final = (*_COUNTS, *_NUMBERS, "quantiles", "edges", "counts", "exact", 
 SELECT: Final = ", ".join(f"s.{name}" for name in COLUMNS)
 """The columns of an alias ``s``, as the reading functions expect them."""
 
-BRIEF: Final = (
-    "s.count, s.nan, s.pos_inf + s.neg_inf AS inf, s.zero, s.min, s.max, s.mean, s.std, s.absmax, s.l2, "
-    + ", ".join(f"s.quantiles[{i + 1}] AS q{int(q * 1000):03d}" for i, q in enumerate(QUANTILES))
-    + ", s.counts AS histogram, s.edges, s.exact"
-)
+BRIEF: Final[Mapping[str, str]] = {
+    "count": "s.count",
+    "nan": "s.nan",
+    "inf": "s.pos_inf + s.neg_inf",
+    **{name: f"s.{name}" for name in ("zero", "min", "max", "mean", "std", "absmax", "l2")},
+    **{f"q{int(q * 1000):03d}": f"s.quantiles[{i + 1}]" for i, q in enumerate(QUANTILES)},
+    "histogram": "s.counts",
+    "exact": "s.exact",
+}
 """What tables show: ``q500`` is the median, ``histogram`` the counts of a sparkline."""
 
 SORTS: Final[Mapping[str, str]] = {
-    **{name: f"s.{name}" for name in ("nan", "zero", "min", "max", "mean", "std", "absmax", "l2")},
-    "inf": "s.pos_inf + s.neg_inf",
-    "q500": "s.quantiles[5]",
+    name: sql for name, sql in BRIEF.items() if name not in ("count", "histogram", "exact")
 }
 
 

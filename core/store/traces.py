@@ -124,10 +124,11 @@ class Traces:
     def depth(self, trace: str) -> Any:
         """All values of a run in the order of execution, without histograms, as an Arrow table."""
         listing = listings.TRACE_VALUES
+        shown = ", ".join(f'{sql} AS "{name}"' for name, sql in listing.visible.items() if name != "histogram")
         return self._database.table(
-            f"SELECT {listing.visible} FROM {listing.rows} WHERE s.trace = ? ORDER BY s.row",  # noqa: S608
+            f"SELECT {shown} FROM {listing.rows} WHERE s.trace = ? ORDER BY s.row",  # noqa: S608
             trace,
-        ).drop_columns(["histogram", "edges"])
+        )
 
     def value(self, trace: str, value: str, step: int = 0) -> TracedValue:
         """One value of a run.
