@@ -158,10 +158,12 @@ def _children(item: Any) -> Iterator[tuple[Any, Any]]:
             yield from _table(state.get(part)).items()
         return
     if isinstance(item, Call):
-        yield from item.items.items()
+        table = _table(item)
+        yield from table.items()
         yield from enumerate(item.elements)
         yield from _children(item.state)
-        yield from (("", arg) for arg in item.arguments)
+        if not table:
+            yield from (("", arg) for arg in item.arguments)
     elif isinstance(item, dict):
         yield from cast(dict[Any, Any], item).items()
     elif isinstance(item, list | tuple):

@@ -15,7 +15,8 @@ from core.dtypes import dtype_of
 from core.errors import BrokenFile, NotFound, Unavailable, UsageError
 from core.ir import Model, Tensor
 from core.limits import DECODE_ELEMENTS, KIB, MIB, check
-from core.tensors.decoders import DECODERS, Decoder, stored_bytes, stored_elements
+from core.tensors.decoders import Decoder, decoder_of
+from core.tensors.stored import stored_bytes, stored_elements
 
 Array = NDArray[Any]
 Index = tuple[int | slice, ...]
@@ -35,7 +36,7 @@ def decodable(model: Model, tensor: Tensor | int) -> str:
         return tensor.problem
     if tensor.dtype == "opaque":
         return "its elements are of an unknown type"
-    if tensor.encoding not in DECODERS:
+    if decoder_of(tensor.encoding) is None:
         return f"its encoding {tensor.encoding} has no decoder"
     if tensor.data is None and tensor.elements:
         return "it has no data"
@@ -275,4 +276,6 @@ def _decoder(model: Model, tensor: Tensor) -> Decoder:
     reason = decodable(model, tensor)
     if reason:
         raise Unavailable(f"tensor {tensor.name[:200]!r} cannot be read: {reason}", path=model.path)
-    return DECODERS[tensor.encoding]
+    decoder = decoder_of(tensor.encoding)
+    assert decoder is not None  # decodable() looked it up
+    return decoder
