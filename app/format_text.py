@@ -29,6 +29,14 @@ def size(nbytes: int) -> str:
     return f"{scaled}{THIN}{'kMGTPE'[step - 1]}B"
 
 
+def binary_size(nbytes: int) -> str:
+    """A limit in binary units, as limits are given: ``2147483648`` as ``2 GiB``."""
+    for step, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if nbytes >= 1 << step:
+            return f"{nbytes / (1 << step):.4g}{THIN}{unit}"
+    return f"{nbytes}{THIN}B"
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """A measured value with ``digits`` significant digits."""
     if value is None:
@@ -62,9 +70,9 @@ def seconds(duration: float) -> str:
             return f"{_three(duration * factor)}{THIN}{unit}"
     minutes, rest = divmod(round(duration), 60)
     if minutes < 60:
-        return f"{minutes}{THIN}min {rest}{THIN}s"
+        return f"{minutes}{THIN}min" + (f" {rest}{THIN}s" if rest else "")
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}{THIN}h {minutes}{THIN}min"
+    return f"{hours}{THIN}h" + (f" {minutes}{THIN}min" if minutes else "")
 
 
 def ago(then: float, now: float) -> str:

@@ -6,18 +6,20 @@ from collections import defaultdict
 
 import streamlit as st
 
-from app import navigation, session
+from app import navigation, session, workspace
 from app.components import empty, error_box, model_bar
 from app.navigation import PageEntry
-from app.theme import logo
+from app.plain_text import plain
+from app.theme import favicon, logo, tighten
 
 
 def main() -> None:
     """Draw one run of the dashboard."""
     st.set_page_config(
         page_title="Modelglass",
-        page_icon=":material/deployed_code:",
+        page_icon=favicon(),
         layout="wide",
+        initial_sidebar_state=208,
         menu_items={"About": "Modelglass inspects neural-network model files. Nothing leaves this machine."},
     )
     entries = navigation.entries()
@@ -26,7 +28,11 @@ def main() -> None:
     here = next(entry for entry in entries if pages[entry.key].url_path == chosen.url_path)
     session.begin(here.key)
     st.logo(logo())
+    tighten()
     _sidebar(entries)
+    notice = workspace.current().notice
+    if notice:
+        st.warning(plain(notice, 400), icon=":material/info:")
     ready = True
     if session.model_id():
         with error_box.guard() as outcome:
@@ -37,9 +43,11 @@ def main() -> None:
     elif not session.model_id():
         empty.no_model(here.title)
         return
-    if ready:
-        with error_box.guard():
-            chosen.run()
+    if not ready:
+        empty.ways_out()
+        return
+    with error_box.guard():
+        chosen.run()
 
 
 def _sidebar(entries: tuple[PageEntry, ...]) -> None:

@@ -86,15 +86,36 @@ def palette() -> Palette:
     return DARK if is_dark() else LIGHT
 
 
+_MARK: Final = (
+    '<g fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round">'
+    '<path d="M4 9.5 13 4.5l9 5v9l-9 5-9-5z"/><path d="M4 9.5l9 5 9-5M13 14.5v9"/></g>'
+)
+
+
+def favicon() -> str:
+    """The mark alone as SVG."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="1 2 24 24">{_MARK.format(colour=LIGHT.accent)}</svg>'
+
+
 def logo() -> str:
     """The word mark as SVG in the colours of this surface."""
     colours = palette()
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" width="150" height="28" viewBox="0 0 150 28">'
-        f'<g fill="none" stroke="{colours.accent}" stroke-width="2" stroke-linejoin="round">'
-        '<path d="M4 9.5 13 4.5l9 5v9l-9 5-9-5z"/><path d="M4 9.5l9 5 9-5M13 14.5v9"/></g>'
+        f"{_MARK.format(colour=colours.accent)}"
         f'<text x="32" y="19.5" fill="{colours.text}" font-size="16" font-weight="600" letter-spacing="-0.2" '
         "font-family=\"system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif\">Modelglass</text></svg>"
+    )
+
+
+def tighten() -> None:
+    """Give the page the room that Streamlit keeps as margin; it has no setting for it."""
+    st.html(
+        "<style>@media (min-width: 768px) {"
+        '[data-testid="stMainBlockContainer"] { padding-left: 2rem; padding-right: 2rem; }'
+        '[data-testid="stHeader"] { height: 2.5rem; min-height: 2.5rem; }'
+        '[data-testid="stMainBlockContainer"] { padding-top: 2.75rem; }'
+        "}</style>"
     )
 
 
@@ -117,15 +138,18 @@ def on(colour: str) -> str:
     return "#10161a" if luminance > 0.3 else "#ffffff"
 
 
-def draw(figure: go.Figure, *, height: int, key: str, alt: str, legend: bool = False, **options: Any) -> Any:
+def draw(
+    figure: go.Figure, *, height: int, key: str, alt: str, legend: bool = False, top: int = 8, **options: Any
+) -> Any:
     """Show a plotly figure in our looks: no mode bar, thin grid, tight margins.
 
-    ``alt`` says in words what the figure shows. Returns what ``st.plotly_chart`` returns.
+    ``alt`` says in words what the figure shows, ``top`` is the margin above it in pixels.
+    Returns what ``st.plotly_chart`` returns.
     """
     colours = palette()
     figure.update_layout(
         height=height,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        margin={"l": 0, "r": 8, "t": top, "b": 8},
         showlegend=legend,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.ir import Dim, Graph, Model, Tensor, Value
 from core.structure.categories import Category, category
@@ -16,6 +17,7 @@ from core.structure.scopes import scope_tree
 By = Literal["module", "operator"]
 Path = tuple[str, ...]
 
+_NEARLY_ALL: Final = 0.95
 _DEPTH: Final = 12
 """Levels of a name that the map of parts follows; deeper ones join the last."""
 
@@ -44,17 +46,21 @@ class Part:
 
     Attributes:
         id: unique within the map; ``parent`` the id of what holds it, empty for the root.
+        label: short, within its parent; ``name`` in full.
         nbytes, elements: of everything in it.
         tensors: how many tensors it holds.
+        dtype: the element type of nearly all of its bytes, empty where they are mixed.
         tensor: index into ``model.tensors`` where it is exactly one, else -1.
     """
 
     id: str
     parent: str
     label: str
+    name: str
     nbytes: int
     elements: int
     tensors: int
+    dtype: str
     tensor: int = -1
 
 
@@ -70,12 +76,13 @@ class TypeShare:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCount:
-    """How often one operator occurs, all graphs together."""
+    """How often one operator occurs, all graphs together; ``first`` is the id of one of them."""
 
     op_type: str
     domain: str
     category: Category
     count: int
+    first: str
 
 
 def signature(model: Model) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
@@ -121,14 +128,20 @@ def dtype_mix(model: Model) -> tuple[TypeShare, ...]:
 def operators(model: Model) -> tuple[OperatorCount, ...]:
     """Operators by how often they occur, most frequent first."""
     counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
     for graph in model.graphs:
         c = graph.columns
-        pairs = np.stack([c.op_type, c.domain])
-        kinds, amounts = np.unique(pairs, axis=1, return_counts=True)
-        for (op_type, domain), amount in zip(kinds.T.tolist(), amounts.tolist(), strict=True):
-            counts[c.strings[op_type], c.strings[domain]] += amount
+        codes: NDArray[np.int64] = c.op_type.astype(np.int64) * len(c.strings) + c.domain
+        kinds, places, amounts = np.unique(codes, return_index=True, return_counts=True)
+        for kind, place, amount in zip(kinds, places, amounts, strict=True):
+            op_type, domain = divmod(int(kind), len(c.strings))
+            key = c.strings[op_type], c.strings[domain]
+            counts[key] += int(amount)
+            first.setdefault(key, f"g{graph.index}.n{place}")
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(OperatorCount(name, domain, category(name), amount) for (name, domain), amount in ranked)
+    return tuple(
+        OperatorCount(name, domain, category(name), amount, first[name, domain]) for (name, domain), amount in ranked
+    )
 
 
 def parts(model: Model, by: By = "module", limit: int = 250) -> tuple[Part, ...]:
@@ -162,11 +175,18 @@ class _Sum:
     nbytes: int = 0
     elements: int = 0
     tensors: int = 0
+    by_type: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, tensor: Tensor) -> None:
         self.nbytes += tensor.nbytes
         self.elements += tensor.elements
         self.tensors += 1
+        self.by_type[tensor.dtype] += max(tensor.nbytes, 1)
+
+    @property
+    def dtype(self) -> str:
+        most = self.by_type.most_common(1)
+        return most[0][0] if most and most[0][1] >= _NEARLY_ALL * self.by_type.total() else ""
 
 
 def _rows(
@@ -174,13 +194,25 @@ def _rows(
 ) -> Iterable[Part]:
     ids = {path: f"m{place}" for place, path in enumerate(sorted(nodes, key=len))}
     for path, key in ids.items():
-        total, parent = nodes[path], ids[path[:-1]] if path else ""
-        yield Part(key, parent, path[-1] if path else model.name, total.nbytes, total.elements, total.tensors)
+        parent = ids[path[:-1]] if path else ""
+        yield _part(key, parent, path[-1] if path else model.name, "/".join(path) or model.name, nodes[path])
     for path, index, tensor in leaves:
-        yield Part(f"t{index}", ids[path], tensor.name, tensor.nbytes, tensor.elements, 1, index)
+        total = _Sum()
+        total.add(tensor)
+        yield _part(f"t{index}", ids[path], _last(tensor.name), tensor.name, total, index)
     for path, total in rest.items():
         label = f"{total.tensors} smaller tensors"
-        yield Part(f"{ids[path]}.rest", ids[path], label, total.nbytes, total.elements, total.tensors)
+        yield _part(f"{ids[path]}.rest", ids[path], label, label, total)
+
+
+def _part(key: str, parent: str, label: str, name: str, total: _Sum, tensor: int = -1) -> Part:
+    return Part(key, parent, label, name, total.nbytes, total.elements, total.tensors, total.dtype, tensor)
+
+
+def _last(name: str) -> str:
+    """The end of a tensor name that tells it from its neighbours: ``weight`` of ``encoder.0.weight``."""
+    tail = name.rsplit("/", 1)[-1]
+    return tail.rsplit(".", 1)[-1] or tail or "unnamed"
 
 
 def _stored(model: Model) -> Iterable[tuple[int, Tensor]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from app import format_text, session
+from app import format_text, session, theme
 from app.components import error_box
 from app.components.model_bar import format_title
 from app.plain_text import shorten
@@ -16,13 +16,13 @@ from app.services import opening
 from core.formats.table import FORMATS
 
 _ROW: Final = 34
-_ATTEMPT: Final = "home.attempt"
+_TRIED: Final = "home.tried"
 _VERDICTS: Final = {"ok": "✓ reads cleanly", "info": "ⓘ notes", "warning": "⚠ warnings", "error": "⛔ errors"}
 
 
 def draw() -> None:
     """Draw the page."""
-    st.session_state.setdefault(_ATTEMPT, 0)
+    _enlarge_drop_target()
     wide, narrow = st.columns([3, 2], gap="medium")
     with wide:
         _from_disk()
@@ -31,15 +31,22 @@ def draw() -> None:
     _recent()
 
 
+def _enlarge_drop_target() -> None:
+    """A target that a file is easily dropped on; Streamlit has no setting for its height."""
+    st.html(
+        '<style>[data-testid="stFileUploaderDropzone"] { min-height: 6.5rem; display: flex; align-items: center;'
+        f" justify-content: center; border: 1px dashed {theme.palette().muted}; }}</style>"
+    )
+
+
 def _from_disk() -> None:
     with st.container(border=True, height="stretch"):
         st.markdown("## Open a model", anchors=False)
         formats = ", ".join(entry.title for entry in FORMATS)
         files = st.file_uploader(
-            "Drop model files here",
+            "Drop a model file here, together with its data files if it has some",
             accept_multiple_files=True,
-            key=f"home-upload-{st.session_state[_ATTEMPT]}",
-            label_visibility="collapsed",
+            key="home-upload",
         )
         with st.form("home-path", border=False):
             row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -48,10 +55,10 @@ def _from_disk() -> None:
             )
             asked = row.form_submit_button("Open", type="primary", icon=":material/folder_open:")
         st.caption(f"Reads {formats}. Files are read where they lie: never run, never changed, never sent anywhere.")
-        if files:
-            _next_attempt()
+        fresh = _not_tried(files)
+        if fresh:
             with error_box.guard(), st.spinner("Reading the file…"):
-                session.open_model(opening.open_uploads(session.actor(), [(file.name, file) for file in files]))
+                session.open_model(opening.open_uploads(session.actor(), [(file.name, file) for file in fresh]))
         elif asked:
             with error_box.guard(), st.spinner("Reading the file…"):
                 session.open_model(opening.open_path(session.actor(), path.strip()))
@@ -67,6 +74,8 @@ def _sample() -> None:
         if st.button("Open the sample", key="home-sample", icon=":material/science:"):
             with error_box.guard():
                 session.open_model(opening.open_sample(session.actor()))
+        st.caption("The same answers in a terminal, and from a conversion script:")
+        st.code('modelglass info model.onnx\n\nimport modelglass\nmodelglass.show("model.onnx")', language=None)
 
 
 def _recent() -> None:
@@ -79,26 +88,25 @@ def _recent() -> None:
     frame = pd.DataFrame([_row(row, now) for row in rows])
     event: Any = st.dataframe(
         frame,
-        key=f"home-recent-{st.session_state[_ATTEMPT]}",
+        key="home-recent",
         hide_index=True,
-        height=_ROW * (min(len(frame), 8) + 1) + 4,
+        height="auto",
         row_height=_ROW,
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode="single-cell",
         column_config={
-            "name": st.column_config.TextColumn("File", width="medium"),
-            "format": st.column_config.TextColumn("Format", width="small"),
-            "size": st.column_config.TextColumn("Size", width="small", alignment="right"),
-            "verdict": st.column_config.TextColumn("Verdict", width="small"),
-            "opened": st.column_config.TextColumn("Opened", width="small"),
-            "path": st.column_config.TextColumn("Where", width="large"),
+            "name": st.column_config.TextColumn("File", width=220),
+            "format": st.column_config.TextColumn("Format", width=110),
+            "size": st.column_config.TextColumn("Size", width=90, alignment="right"),
+            "verdict": st.column_config.TextColumn("Verdict", width=130),
+            "opened": st.column_config.TextColumn("Opened", width=120),
+            "path": st.column_config.TextColumn("Where", width=420),
         },
     )
-    chosen = event.selection.rows
+    chosen = event.selection.cells
     if chosen:
-        _next_attempt()
         with error_box.guard(), st.spinner("Reading the file…"):
-            session.open_model(opening.reopen(session.actor(), rows[chosen[0]].artifact.id))
+            session.open_model(opening.reopen(session.actor(), rows[chosen[0][0]].artifact.id))
 
 
 def _row(row: opening.Recent, now: float) -> dict[str, str]:
@@ -113,9 +121,11 @@ def _row(row: opening.Recent, now: float) -> dict[str, str]:
     }
 
 
-def _next_attempt() -> None:
-    """Give the uploader and the list new keys, so that coming back finds them empty."""
-    st.session_state[_ATTEMPT] += 1
+def _not_tried(files: list[Any]) -> list[Any]:
+    """Files that arrived just now: one that could not be opened stays in the box and is not tried again."""
+    tried = st.session_state.get(_TRIED, set())
+    st.session_state[_TRIED] = {file.file_id for file in files}
+    return [file for file in files if file.file_id not in tried]
 
 
 draw()

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, get_args
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
 from app import format_text, session, theme
+from app.components.charts import inert
 from app.components.figures import Figure, figures
 from app.components.findings import findings_table
+from app.components.graph_canvas import blend, hue
+from app.components.shares import Share, shares
 from app.components.signature import signature
 from app.plain_text import mono, shorten
 from app.services import models
 from core import overview
-from core.ir import Availability, Model
-from core.overview import Part
-from core.structure.categories import CATEGORIES
+from core.ir import CapabilityName, Model
+from core.overview import Part, TypeShare
 
-_STATES: Final[dict[Availability, str]] = {
-    "available": "✓ available",
-    "partial": "◐ partial",
-    "needs companion": "◔ needs companion",
-    "unavailable": "– unavailable",
-}
 _ROW: Final = 30
-_OPERATORS: Final = 14
+_OPERATORS: Final = 12
+_TYPES: Final = 8
+_NEARLY: Final = 0.9
 
 
 def draw() -> None:
@@ -34,19 +32,18 @@ def draw() -> None:
     artifact, model = session.current_model()
     _signature(artifact, model)
     _figures(artifact, model)
+    if model.findings:
+        findings_table(model.findings, key="overview-findings", rows=4)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _map(artifact, model)
     with right:
         _operators(artifact, model)
-        _types(artifact, model)
-    left, right = st.columns([3, 2], gap="medium")
+    _capabilities(model)
+    left, right = st.columns(2, gap="medium")
     with left:
-        st.markdown("## Findings", anchors=False)
-        findings_table(model.findings, key="overview-findings")
         _files(model)
     with right:
-        _capabilities(model)
         _metadata(model)
 
 
@@ -108,8 +105,8 @@ def _opset_text(model: Model) -> str:
 
 
 def _map(artifact: str, model: Model) -> None:
-    head = st.container(horizontal=True, vertical_alignment="center")
-    head.markdown("## Where the weights are", anchors=False, width="stretch")
+    head = st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small")
+    head.markdown("## Weights", anchors=False, width="stretch")
     by = head.segmented_control(
         "Grouped by", ["module", "operator"], default="module", required=True,
         key="overview-by", label_visibility="collapsed", format_func=lambda word: f"by {word}",
@@ -118,58 +115,81 @@ def _map(artifact: str, model: Model) -> None:
         "Measured in", ["bytes", "parameters"], default="bytes", required=True,
         key="overview-measure", label_visibility="collapsed",
     )  # fmt: skip
+    by_operator, by_bytes = by == "operator", measure == "bytes"
+    actor = session.actor()
     parts = models.derived(
-        session.actor(),
-        artifact,
-        ("parts", by),
-        lambda m: overview.parts(m, "operator" if by == "operator" else "module"),
+        actor, artifact, ("parts", by_operator), lambda m: overview.parts(m, "operator" if by_operator else "module")
     )
-    if parts[0].tensors == 0:
+    mix = models.derived(actor, artifact, "dtypes", overview.dtype_mix)
+    if not mix:
         st.caption("This file stores no tensors.")
         return
-    event = theme.draw(
-        _treemap(parts, measure == "bytes"),
-        height=360,
-        key=f"overview-map-{by}-{measure}",
-        alt=f"Treemap of {measure} by {by}",
+    hues = _type_colours(mix)
+    whole = sum(row.nbytes if by_bytes else row.elements for row in mix)
+    shares(
+        [
+            Share(
+                hues[row.dtype],
+                row.dtype,
+                row.nbytes if by_bytes else row.elements,
+                f"{format_text.size(row.nbytes) if by_bytes else format_text.count(row.elements)}, "
+                f"{format_text.share(row.nbytes if by_bytes else row.elements, whole)} in "
+                f"{format_text.plural(row.tensors, 'tensor')}",
+            )
+            for row in mix[:_TYPES]
+        ],
+        key="overview-types",
+        mono=True,
     )
-    del event
+    theme.draw(
+        _treemap(parts, hues, by_bytes), height=340, top=26, key=f"overview-map-{by}-{measure}",
+        alt=f"Treemap of {measure} by {by}, coloured by element type",
+    )  # fmt: skip
 
 
-def _treemap(parts: tuple[Part, ...], by_bytes: bool) -> go.Figure:
+def _type_colours(mix: tuple[TypeShare, ...]) -> dict[str, str]:
+    hues = theme.palette().categories
+    return {row.dtype: hues[min(place, theme.OTHER)] for place, row in enumerate(mix)}
+
+
+def _treemap(parts: tuple[Part, ...], hues: dict[str, str], by_bytes: bool) -> go.Figure:
     colours = theme.palette()
     values = [part.nbytes if by_bytes else part.elements for part in parts]
-    largest = max(values[1:], default=1) or 1
-    shades = theme.scale(colours.sequential[1:8])
-    texts = [format_text.size(part.nbytes) if by_bytes else format_text.count(part.elements) for part in parts]
+    fills = [
+        blend(hues.get(part.dtype, colours.muted), colours.surface, 0.38 if part.tensor >= 0 else 0.16)
+        for part in parts
+    ]
     return go.Figure(
         go.Treemap(
             ids=[part.id for part in parts],
             parents=[part.parent for part in parts],
-            labels=[_label(part.label) for part in parts],
+            labels=[inert(part.label) for part in parts],
             values=values,
             branchvalues="total",
-            text=texts,
+            text=[format_text.size(part.nbytes) if by_bytes else format_text.count(part.elements) for part in parts],
+            customdata=[inert(part.name, 160) for part in parts],
             texttemplate="%{label}<br>%{text}",
-            hovertemplate="%{label}<br>%{text}, %{percentRoot:.1%} of all<extra></extra>",
+            hovertemplate="%{customdata}<br>%{text}, %{percentRoot:.1%} of all<extra></extra>",
+            textfont={"color": colours.text},
             marker={
-                "colors": [min(value / largest, 1.0) ** 0.5 for value in values],
-                "colorscale": shades,
-                "cmin": 0,
-                "cmax": 1,
+                "colors": fills,
                 "line": {"width": 1, "color": colours.surface},
-                "pad": {"t": 18, "l": 2, "r": 2, "b": 2},
+                "pad": {"t": 20, "l": 3, "r": 3, "b": 3},
             },
-            tiling={"pad": 1},
-            pathbar={"visible": True, "thickness": 20, "edgeshape": "/"},
-            maxdepth=4,
+            pathbar={"visible": True, "thickness": 20, "edgeshape": "/", "textfont": {"color": colours.text}},
+            level=_start(parts, values),
+            maxdepth=3,
         )
     )
 
 
-def _label(text: str) -> str:
-    """Plotly reads ``<b>`` and ``&amp;`` in labels: a look-alike cannot."""
-    return shorten(text, 60).replace("&", "\uff06").replace("<", "\u2039").replace(">", "\u203a")
+def _start(parts: tuple[Part, ...], values: list[int]) -> str:
+    """The innermost module that holds nearly everything: outer shells say nothing."""
+    start = parts[0].id
+    for part, value in zip(parts, values, strict=True):
+        if part.parent == start and part.tensor < 0 and part.tensors > 1 and value >= _NEARLY * values[0]:
+            start = part.id
+    return start
 
 
 # --- what it is made of -----------------------------------------------------------------
@@ -182,58 +202,37 @@ def _operators(artifact: str, model: Model) -> None:
         st.caption("This file has weights and no graph.")
         return
     colours = theme.palette()
-    shown = kinds[:_OPERATORS][::-1]
-    hues = {name: colours.categories[place % len(colours.categories)] for place, name in enumerate(CATEGORIES)}
+    shown = kinds[:_OPERATORS]
+    present = list(dict.fromkeys(kind.category for kind in shown))
+    shares([Share(hue(name, colours), name) for name in present], key="overview-categories", bar=False)
     figure = go.Figure(
         go.Bar(
             x=[kind.count for kind in shown],
-            y=[_label(kind.op_type) for kind in shown],
+            y=[inert(kind.op_type, 24) for kind in shown],
             orientation="h",
-            marker={"color": [hues[kind.category] for kind in shown], "line": {"width": 0}},
+            marker={"color": [hue(kind.category, colours) for kind in shown], "line": {"width": 0}},
             text=[format_text.count(kind.count) for kind in shown],
             textposition="outside",
             cliponaxis=False,
-            customdata=[kind.category for kind in shown],
-            hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
+            customdata=[[inert(kind.op_type, 160), kind.category] for kind in shown],
+            hovertemplate="%{customdata[0]}: %{x}<br>%{customdata[1]}<extra></extra>",
         )
     )
+    figure.update_layout(bargap=0.35)
     figure.update_xaxes(visible=False)
-    figure.update_yaxes(tickfont={"size": 11}, ticklabelstandoff=6)
-    theme.draw(figure, height=24 * len(shown) + 16, key="overview-operators", alt="Operators by how often they occur")
+    figure.update_yaxes(
+        autorange="reversed", showgrid=False, showline=False, tickfont={"size": 12}, ticklabelstandoff=6
+    )
+    event = theme.draw(
+        figure, height=24 * len(shown) + 16, key="overview-operators", on_select="rerun", selection_mode="points",
+        alt="Operators by how often they occur; a bar leads to the first of its kind in the graph",
+    )  # fmt: skip
     if len(kinds) > _OPERATORS:
         rest = sum(kind.count for kind in kinds[_OPERATORS:])
-        st.caption(
-            f"and {format_text.plural(len(kinds) - _OPERATORS, 'more kind')}, {format_text.count(rest)} operators"
-        )
-
-
-def _types(artifact: str, model: Model) -> None:
-    mix = models.derived(session.actor(), artifact, "dtypes", overview.dtype_mix)
-    if not mix:
-        return
-    st.markdown("## Element types", anchors=False)
-    whole = sum(row.nbytes for row in mix)
-    frame = pd.DataFrame(
-        {
-            "dtype": [row.dtype for row in mix],
-            "share": [100 * row.nbytes / whole if whole else 0.0 for row in mix],
-            "bytes": [format_text.size(row.nbytes) for row in mix],
-            "tensors": [row.tensors for row in mix],
-        }
-    )
-    st.dataframe(
-        frame,
-        key="overview-types",
-        hide_index=True,
-        row_height=_ROW,
-        height=_ROW * (min(len(frame), 5) + 1) + 8,
-        column_config={
-            "dtype": st.column_config.TextColumn("Type"),
-            "share": st.column_config.ProgressColumn("Share of bytes", format="%.1f %%", min_value=0, max_value=100),
-            "bytes": st.column_config.TextColumn("Bytes", alignment="right"),
-            "tensors": st.column_config.NumberColumn("Tensors"),
-        },
-    )
+        more = format_text.plural(len(kinds) - _OPERATORS, "more kind")
+        st.caption(f"and {more} ({format_text.plural(rest, 'operator')})")
+    for point in event.selection.points:
+        session.go("graph", selection=shown[point["point_index"]].first, inside="", level="")
 
 
 # --- what can be done with it -----------------------------------------------------------
@@ -241,25 +240,32 @@ def _types(artifact: str, model: Model) -> None:
 
 def _capabilities(model: Model) -> None:
     st.markdown("## What can be done with it", anchors=False)
-    capabilities = list(model.capabilities.values())
-    st.dataframe(
-        pd.DataFrame(
+    listed = [model.capability(name) for name in get_args(CapabilityName)]
+    whole = [item.name for item in listed if item.availability == "available"]
+    rest = sorted((item for item in listed if item.availability != "available"), key=lambda item: item.availability)
+    with st.container(horizontal=True, gap="xsmall"):
+        for name in whole:
+            st.badge(name, icon=":material/check:", color="green")
+    if rest:
+        frame = pd.DataFrame(
             {
-                "name": [capability.name for capability in capabilities],
-                "state": [_STATES[capability.availability] for capability in capabilities],
-                "reason": [shorten(capability.reason, 400) for capability in capabilities],
+                "name": [item.name for item in rest],
+                "state": [item.availability for item in rest],
+                "reason": [shorten(item.reason, 400) for item in rest],
             }
-        ),
-        key="overview-capabilities",
-        hide_index=True,
-        row_height=_ROW,
-        height=_ROW * (len(capabilities) + 1) + 8,
-        column_config={
-            "name": st.column_config.TextColumn("Capability", width="small"),
-            "state": st.column_config.TextColumn("State", width="small"),
-            "reason": st.column_config.TextColumn("Reason", width="large"),
-        },
-    )
+        )
+        st.dataframe(
+            frame,
+            key="overview-capabilities",
+            hide_index=True,
+            row_height=_ROW,
+            height="auto",
+            column_config={
+                "name": st.column_config.TextColumn("Not yet or not fully", width=140),
+                "state": st.column_config.TextColumn("State", width=140),
+                "reason": st.column_config.TextColumn("Reason", width=700),
+            },
+        )
 
 
 def _metadata(model: Model) -> None:
@@ -276,26 +282,32 @@ def _metadata(model: Model) -> None:
 
 
 def _files(model: Model) -> None:
+    folder = model.path.rstrip("/").rsplit("/", 1)[0] or "/"
     st.markdown("## Files", anchors=False)
-    frame = pd.DataFrame(
-        {
-            "name": [shorten(source.name, 200) for source in model.sources],
-            "size": [format_text.size(source.size) for source in model.sources],
-        }
-    )
-    _pairs(frame, "overview-files", "File", "Size")
-    st.caption(f"in {mono(model.path.rsplit('/', 1)[0] or '/', 200)}")
+    if len(model.sources) > 1:
+        frame = pd.DataFrame(
+            {
+                "name": [shorten(source.name, 200) for source in model.sources],
+                "size": [format_text.size(source.size) for source in model.sources],
+            }
+        )
+        _pairs(frame, "overview-files", "File", "Size", right_aligned=True)
+    st.caption(f"{mono(model.name, 200)} in {mono(folder, 300)}")
 
 
-def _pairs(frame: pd.DataFrame, key: str, left: str, right: str) -> Any:
+def _pairs(frame: pd.DataFrame, key: str, left: str, right: str, *, right_aligned: bool = False) -> None:
     first, second = frame.columns
-    return st.dataframe(
+    alignment = "right" if right_aligned else "left"
+    st.dataframe(
         frame,
         key=key,
         hide_index=True,
         row_height=_ROW,
-        height=_ROW * (min(len(frame), 8) + 1) + 8,
-        column_config={first: st.column_config.TextColumn(left), second: st.column_config.TextColumn(right)},
+        height="auto",
+        column_config={
+            first: st.column_config.TextColumn(left),
+            second: st.column_config.TextColumn(right, alignment=alignment),
+        },
     )
 
 

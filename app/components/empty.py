@@ -25,6 +25,11 @@ def no_model(title: str) -> None:
         f"{title} shows an open model, and none is open",
         "Open a file on Home, or look around in the bundled sample.",
     )
+    ways_out()
+
+
+def ways_out() -> None:
+    """Where to go when there is no model to show."""
     with st.container(horizontal=True, horizontal_alignment="center"):
         if st.button("Go to Home", key="empty-home", icon=":material/home:", type="primary"):
             session.leave_model()

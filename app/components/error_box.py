@@ -7,10 +7,12 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
+from app import workspace
 from app.plain_text import mono, plain
 from core.errors import Forbidden, ModelError
 
@@ -61,11 +63,13 @@ def show(error: BaseException) -> bool:
 def model_error_text(error: ModelError) -> str:
     """The error as Markdown in which every word of a file is inert."""
     place = f" (byte {error.byte})" if error.byte is not None else ""
-    sentence = plain(_sentence(error.message) if not error.path else error.message, _MESSAGE_LIMIT)
-    first = f"{mono(error.path)} {sentence}{place}." if error.path else f"{sentence}{place}."
-    first = first.replace("\\..", "\\.") if first.endswith("\\..") else first
+    message = error.message if error.path else error.message[:1].upper() + error.message[1:]
+    sentence = plain(message.rstrip(".") + place, _MESSAGE_LIMIT) + "."
+    first = f"{mono(_shown_path(error.path))} {sentence}" if error.path else sentence
     return f"{first}\n\n{plain(error.hint, _MESSAGE_LIMIT)}" if error.hint else first
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _shown_path(path: str) -> str:
+    """An uploaded file by its name alone: where it was stored says nothing to a person."""
+    found = Path(path)
+    return found.name if found.parent.parent == workspace.current().uploads else path

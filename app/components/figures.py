@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.plain_text import plain
+from app.plain_text import plain, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,12 @@ def figures(items: Sequence[Figure], key: str) -> None:
     """Draw figures side by side; all text is shown as it is."""
     with st.container(key=key):
         for column, item in zip(st.columns(len(items), gap="small"), items, strict=True):
-            with column, st.container(border=True, gap="xxsmall"):
-                st.caption(plain(item.label))
-                st.markdown(f"### {plain(item.value, 40)}", anchors=False)
-                st.caption(plain(item.note, 90) or "\u2003")
+            column.metric(
+                plain(item.label),
+                shorten(item.value, 40),
+                delta=shorten(item.note, 90) or None,
+                delta_color="off",
+                delta_arrow="off",
+                border=True,
+                height="stretch",
+            )

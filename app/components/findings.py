@@ -37,7 +37,7 @@ def findings_table(findings: Sequence[Finding], key: str, rows: int = 6) -> None
         frame,
         key=key,
         hide_index=True,
-        height=_ROW * (min(len(frame), rows) + 1) + 8,
+        height="auto" if len(frame) <= rows else _ROW * (rows + 1) + 16,
         row_height=_ROW,
         column_config={
             "severity": st.column_config.TextColumn("Severity", width="small"),
@@ -53,9 +53,7 @@ def findings_table(findings: Sequence[Finding], key: str, rows: int = 6) -> None
 def verdict(findings: Sequence[Finding]) -> tuple[str, Severity | None]:
     """The findings in a few words, and the worst severity among them."""
     counts = Counter(finding.severity for finding in findings)
-    for severity, words in (("error", ("error", "errors")), ("warning", ("warning", "warnings"))):
+    for severity in _ORDER:
         if counts[severity]:
-            return plural(counts[severity], *words), severity
-    if counts["info"]:
-        return plural(counts["info"], "note", "notes"), "info"
+            return plural(counts[severity], "note" if severity == "info" else severity), severity
     return "no findings", None

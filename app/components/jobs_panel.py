@@ -10,7 +10,7 @@ from app import session
 from app.format_text import THIN
 from app.jobs import Job
 from app.plain_text import plain
-from app.services import running
+from app.services import jobs
 
 _EVERY: Final = 0.7
 _QUIET: Final = ("hash",)
@@ -19,12 +19,12 @@ _QUIET: Final = ("hash",)
 
 def jobs_panel() -> None:
     """Draw the jobs that run now, all models together; nothing where there are none."""
-    if running.active(session.actor()):
+    if jobs.active(session.actor()):
         st.fragment(_panel, run_every=_EVERY)()
 
 
 def _panel() -> None:
-    active = running.active(session.actor())
+    active = jobs.active(session.actor())
     drawn = {job.id for job in active}
     before = set(st.session_state.get("jobs-drawn", drawn))
     st.session_state["jobs-drawn"] = drawn
@@ -45,7 +45,7 @@ def _panel() -> None:
 def _line(job: Job, width: int) -> None:
     st.progress(job.share or 0.0, text=plain(progress_text(job), 60), width=width)
     if st.button("Stop", key=f"stop-{job.id}", type="tertiary", icon=":material/stop_circle:"):
-        running.stop(session.actor(), job.id)
+        jobs.cancel(session.actor(), job.id)
 
 
 def progress_text(job: Job) -> str:

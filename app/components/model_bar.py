@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import streamlit as st
+from streamlit.components.v2 import component
 
 from app import format_text, session
 from app.components import jobs_panel
@@ -13,9 +15,10 @@ from app.components.findings import verdict
 from app.format_text import THIN
 from app.jobs import Job
 from app.plain_text import shorten
-from app.services import models, opening
+from app.services import models, opening, tracing
 from core.formats.table import FORMATS
 from core.ir import Model
+from core.store.traces import TraceRecord
 
 _JS: Final = (
     DOM_JS
@@ -86,7 +89,7 @@ _CSS: Final = (
 """
 )
 
-_IDENTITY: Final = st.components.v2.component("modelglass_identity", js=_JS, css=_CSS)
+_IDENTITY: Final = component("modelglass_identity", js=_JS, css=_CSS)
 
 
 def model_bar() -> None:
@@ -116,6 +119,7 @@ def _identity(artifact: str, model: Model) -> None:
             "size": format_text.size(model.size_bytes),
             "findings": words,
             "severity": severity or "",
+            "trace": last_trace_text(tracing.history(session.actor(), artifact)),
         },
         on_findings_change=_nothing,
     )
@@ -133,6 +137,16 @@ def hashing_text(job: Job | None) -> str:
     if job is None or job.state in ("failed", "cancelled"):
         return "not hashed"
     return "hashing…" if job.share is None else f"hashing… {100 * job.share:.0f}{THIN}%"
+
+
+def last_trace_text(history: Sequence[TraceRecord]) -> str:
+    """``traced on CPU, 0.42 s``; how it ended where it is not whole; empty where nothing ran yet."""
+    if not history:
+        return ""
+    last = history[0]
+    device = last.provider.removesuffix("ExecutionProvider") or last.engine
+    ending = "" if last.status == "complete" else f", {last.status}"
+    return f"traced on {device}, {format_text.seconds(last.elapsed_s)}{ending}"
 
 
 def _nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from app import format_text
 from app.components.dom import DOM_CSS, DOM_JS
@@ -112,7 +112,7 @@ _CSS: Final = (
 """
 )
 
-_SIGNATURE: Final = st.components.v2.component("modelglass_signature", js=_JS, css=_CSS)
+_SIGNATURE: Final = component("modelglass_signature", js=_JS, css=_CSS)
 
 
 def signature(
