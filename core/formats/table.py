@@ -43,6 +43,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("sharded", "safetensors index", "core.formats.sharded", (".json",)),
     Format("huggingface", "Hugging Face folder", "core.formats.huggingface", ()),
     Format("gguf", "GGUF", "core.formats.gguf", (".gguf",)),
+    Format("torch_export", "torch.export program", "core.formats.torch_export", (".pt2",)),
     Format("pytorch", "PyTorch", "core.formats.pytorch", (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".tar")),
     Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
     Format("npz", "NumPy archive", "core.formats.npz", (".npz",)),
