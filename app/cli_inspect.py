@@ -123,7 +123,8 @@ def tensors(options: argparse.Namespace) -> int:
 
 def stats(options: argparse.Namespace) -> int:
     """Print the statistics of one tensor."""
-    from core.statistics.tensors import of_tensor, per_channel
+    from core.statistics import channels
+    from core.statistics.tensors import of_tensor
 
     model = open_model(options.file)
     index = _find(model, options.tensor)
@@ -134,8 +135,9 @@ def stats(options: argparse.Namespace) -> int:
     with Bar("reading", tensor.nbytes) as bar:
         data = of_tensor(model, tensor, progress=bar, cancelled=STOPPED.is_set).to_json()
         if options.axis is not None:
-            axis = options.axis % len(tensor.shape)
-            data["channels"] = [each.to_json() for each in per_channel(model, tensor, axis)]
+            data["channels"] = channels.of_tensor(
+                model, tensor, options.axis % len(tensor.shape), cancelled=STOPPED.is_set
+            ).to_json()
     if options.json:
         print_json(data)
         return 0
