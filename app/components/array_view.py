@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app import format_text, theme
 from app.components import charts
 from app.plain_text import shorten
-from core.statistics.types import TensorStats
+from core.statistics.types import Histogram, TensorStats
 
 WINDOW: Final = 1024
 """Elements along one axis that a picture fetches at once."""
@@ -56,6 +56,13 @@ def histogram(stats: TensorStats, key: str, *, height: int = 240) -> None:
     log = st.toggle("Logarithmic counts", key=f"{key}-log", persist_state="session")
     figure = charts.histogram(stats.histogram, theme.palette(), log=log)
     theme.draw(figure, height=height, key=f"{key}-histogram", alt="Histogram of the values")
+
+
+def small_histogram(data: Histogram, key: str) -> None:
+    """The histogram without a switch, as a preview."""
+    figure = charts.histogram(data, theme.palette())
+    figure.update_yaxes(title=None, showticklabels=False)
+    theme.draw(figure, height=120, key=f"{key}-histogram", alt="Histogram of the values")
 
 
 def picture(fetch: Fetch, shape: tuple[int, ...], key: str, *, height: int = 320) -> None:

@@ -1,0 +1,107 @@
+"""The values of a run from input to output, and where its time went."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import format_text, session, theme
+from app.components import charts
+from app.services import tracing
+
+HEIGHT: Final = 240
+POINTS: Final = 3000
+"""Values drawn along depth; longer runs are thinned out evenly."""
+
+_VIEWS: Final = {"magnitude": "Magnitude", "spread": "Spread", "latency": "Latency"}
+_QUANTILES: Final = {"0.05": "q050", "0.25": "q250", "0.5": "q500", "0.75": "q750", "0.95": "q950"}
+_BARS: Final = 12
+
+
+def depth_view(trace: str, selected: str) -> str | None:
+    """Draw one of the charts; gives the id of a value that was clicked in it."""
+    shown = st.segmented_control(
+        "Chart", list(_VIEWS), default="magnitude", required=True, format_func=_VIEWS.__getitem__, key="depth-view",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if shown == "latency":
+        _latency(trace)
+        return None
+    rows: Any = tracing.depth(session.actor(), trace)
+    rows = rows[rows["min"].notna() & (rows["dtype"] != "bool")]
+    if len(rows) > POINTS:
+        rows = rows.iloc[np.linspace(0, len(rows) - 1, POINTS).astype(int)]
+    if rows.empty:
+        st.caption("No value of this run has statistics.")
+        return None
+    places = rows["row"][rows["id"] == selected]
+    marked = int(places.iloc[0]) if len(places) else None
+    order, names = rows["row"].tolist(), rows["name"].tolist()
+    colours = theme.palette()
+    if shown == "magnitude":
+        rms = rows["l2"] / np.sqrt((rows["count"] - rows["nan"] - rows["inf"]).clip(lower=1))
+        figure = charts.magnitude(order, names, _plain(rms), _plain(rows["absmax"]), colours, marked=marked)
+    else:
+        columns = {key: _plain(rows[name]) for key, name in _QUANTILES.items()}
+        figure = charts.spread(order, names, columns, colours, marked=marked)
+    event: Any = theme.draw(
+        figure, height=HEIGHT, key=f"depth-{shown}-{trace}", alt=f"{_VIEWS[shown]} of the values along the run",
+        legend=True, on_select="rerun", selection_mode="points",
+    )  # fmt: skip
+    points = event.selection.points if event is not None else []
+    if not points:
+        return None
+    hit = rows["id"][rows["row"] == points[0]["x"]]
+    return str(hit.iloc[0]) if len(hit) else None
+
+
+def _latency(trace: str) -> None:
+    nodes: Any = tracing.nodes(session.actor(), trace, sort="latency_us", descending=True, limit=10_000).rows
+    timed = nodes[nodes["latency_us"].notna()]
+    if timed.empty:
+        st.caption("The operators of this run were not timed.")
+        return
+    left, right = st.columns(2, gap="medium")
+    kinds = timed.groupby("op_type")["latency_us"].sum().sort_values(ascending=False)
+    whole = float(kinds.sum())
+    with left:
+        st.caption(f"By kind of operator, {format_text.seconds(whole / 1e6)} in all")
+        most = kinds.head(_BARS)
+        figure = charts.bars(list(most.index), (most / 1000).tolist(), theme.palette(), axis="milliseconds", unit=" ms")
+        theme.draw(figure, height=HEIGHT + 20, key=f"latency-{trace}", alt="Time by kind of operator")
+    with right:
+        st.caption("By operator, the slowest first")
+        frame = pd.DataFrame(
+            {
+                "op": timed["op_type"],
+                "name": timed["name"],
+                "time": timed["latency_us"] / 1000,
+                "share": 100 * timed["latency_us"] / whole if whole else 0.0,
+            }
+        )
+        event: Any = st.dataframe(
+            frame,
+            key=f"latency-table-{trace}",
+            hide_index=True,
+            row_height=30,
+            height=HEIGHT + 20,
+            on_select="rerun",
+            selection_mode="single-row",
+            column_config={
+                "op": st.column_config.TextColumn("Operator", width=110),
+                "name": st.column_config.TextColumn("Name"),
+                "time": st.column_config.NumberColumn("ms", format="%.3f", width=70),
+                "share": st.column_config.ProgressColumn(
+                    "Share", format="%.1f %%", min_value=0, max_value=100, width=110
+                ),
+            },
+        )
+        if event.selection.rows:
+            session.go("graph", selection=str(timed["id"].iloc[event.selection.rows[0]]), inside="")
+
+
+def _plain(column: Any) -> list[float | None]:
+    return [None if pd.isna(value) else float(value) for value in column]
