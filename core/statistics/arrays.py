@@ -85,7 +85,8 @@ def numbers_in(flat: NDArray[Any], dtype: DType) -> NDArray[Any]:
         return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if flat.dtype.kind in "iu" or flat.dtype.itemsize in (4, 8):
         return flat.astype(flat.dtype.newbyteorder("="), copy=False)
-    return flat.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return flat.astype(np.float32)
 
 
 def _of_blocks(array: NDArray[Any], dtype: DType, bins: int, exact: bool) -> TensorStats:

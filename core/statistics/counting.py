@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +70,19 @@ def _numbers(dtype: DType) -> NDArray[np.float64]:
     if dtype.mini is not None:
         return mini_float_table(dtype.name).astype(np.float64)
     if dtype.name == "bfloat16":
-        return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+        return _widened((codes.astype(np.uint32) << np.uint32(16)).view(np.float32))
     if dtype.name == "float16":
-        return codes.astype(np.uint16).view(np.float16).astype(np.float64)
+        return _widened(codes.astype(np.uint16).view(np.float16))
     if dtype.kind == "bool":
         return (codes != 0).astype(np.float64)
     half = 1 << (dtype.bits - 1)
     signed = dtype.kind == "int"
     return (codes - np.where(codes >= half, 1 << dtype.bits, 0) if signed else codes).astype(np.float64)
+
+
+def _widened(numbers: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):  # signalling NaN patterns
+        return numbers.astype(np.float64)
 
 
 def of_counts(counts: NDArray[np.int64], name: str, bins: int) -> TensorStats:

@@ -51,12 +51,11 @@ class FileFeed:
     def _part(self, first: int, step: int) -> Iterator[Block]:
         raw = bytearray(min(BLOCK_BYTES, self.stop - self.start))
         view, buffer = memoryview(raw), np.frombuffer(raw, np.uint8)
-        stored = np.dtype(self.dtype.storage or "u1")
-        as_unit = np.dtype("u2") if self.unit == "uint16" else stored
+        kind = np.dtype(self.dtype.storage if self.dtype.kind == "complex" else self.unit)
         for at in range(self.start + first * BLOCK_BYTES, self.stop, step * BLOCK_BYTES):
             size = min(BLOCK_BYTES, self.stop - at)
             self.source.read_into(at, view[:size])
-            block = buffer[:size].view(as_unit)
+            block = buffer[:size].view(kind)
             yield magnitude(block) if self.dtype.kind == "complex" else block
 
 
@@ -106,12 +105,14 @@ def as_unit(flat: Block, unit: str) -> Block:
     if unit in ("uint8", "uint16") and flat.dtype.itemsize == wanted.itemsize:
         native = flat.astype(flat.dtype.newbyteorder("="), copy=False)
         return native.view(wanted)
-    return flat.astype(wanted, copy=False)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return flat.astype(wanted, copy=False)
 
 
 def magnitude(flat: Block) -> NDArray[np.float64]:
     """Absolute values of complex numbers as float64, NaN if either part is."""
-    wide = flat.astype(np.complex128)
-    size = np.abs(wide)
+    with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN; sizes beyond float64
+        wide = flat.astype(np.complex128)
+        size = np.abs(wide)
     size[np.isnan(wide.real) | np.isnan(wide.imag)] = np.nan
     return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ def edges_of(low: float, high: float, bins: int) -> NDArray[np.float64]:
     if low == high:
         low, high = low - 0.5, high + 0.5
         if low == high:
-            low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+            most = sys.float_info.max
+            low, high = max(math.nextafter(low, -math.inf), -most), min(math.nextafter(high, math.inf), most)
     if math.isfinite(high - low):
         return np.linspace(low, high, bins + 1)
     return np.linspace(low / 4, high / 4, bins + 1) * 4  # the range itself overflows float64

@@ -1,7 +1,8 @@
 """Largest singular values of a matrix by a seeded random projection, and what they say about rank.
 
 Method: Halko, Martinsson and Tropp, "Finding structure with randomness" (2011), algorithm 4.4
-with two power iterations. Estimates never exceed the true singular values (to rounding).
+with five power iterations. Estimates never exceed the true singular values (to rounding); for a
+matrix of pure noise, the worst case, the norm comes out about 2 % low.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from core.limits import DECODE_ELEMENTS, MIB, check
 
 WANTED: Final = 32
 OVERSAMPLE: Final = 8
-POWER: Final = 2
+POWER: Final = 5
 FULL: Final = 256
 """Matrices whose smaller side is at most this get all singular values, exactly ..."""
 
