@@ -56,14 +56,19 @@ def read(head: Head) -> Model:
     if head.start.startswith(LEGACY_MAGIC):
         return _legacy(head, head.source)
     if head.start.startswith(b"PK") or b"PK\5\6" in head.tail:
-        return _archive(head, Archive(head.source))
+        return read_archive(head, Archive(head.source))[0]
     return _plain(head, head.source)
 
 
 # --- zip --------------------------------------------------------------------------------
 
 
-def _archive(head: Head, archive: Archive) -> Model:
+def read_archive(head: Head, archive: Archive) -> tuple[Model, Any, str]:
+    """The checkpoint in an archive, the object its ``data.pkl`` describes, and its root folder.
+
+    Raises:
+        BrokenFile: if there is no ``data.pkl``.
+    """
     pickles = [m for m in archive.members if m.name.endswith(".pkl") and not m.link]
     main = next((m for m in pickles if m.name.rsplit("/", 1)[-1] == "data.pkl"), None)
     if main is None:
@@ -79,12 +84,17 @@ def _archive(head: Head, archive: Archive) -> Model:
         walked = _member_pickle(archive, member, findings)
         if member is main and walked is not None:
             value = walked.value
-    storages = _ArchiveStorages(archive, root, _byte_order(archive, root, findings))
+    storages = ArchiveStorages(archive, root, _byte_order(archive, root, findings))
     found = list(tensors(value))
     keys = {f.storage.key: f.storage for f in found if f.storage is not None}
     numbers: dict[str, int] = {}
     tied = tie(found, {key: storages.place(key) for key in keys}, numbers)
-    return _model(head, value, tied, findings, "PyTorch checkpoint")
+    return _model(head, value, tied, findings, "PyTorch checkpoint"), value, root
+
+
+def not_a_module(path: str) -> BrokenFile:
+    """The error for a TorchScript archive whose object is no module."""
+    return BrokenFile("data.pkl holds no module", path=path)
 
 
 def _member_pickle(archive: Archive, member: Member, findings: list[Finding]) -> Pickle | None:
@@ -107,15 +117,15 @@ def _report(walked: Pickle, where: str, findings: list[Finding]) -> None:
         )
 
 
-class _ArchiveStorages:
-    """Finds the member of a storage key; every key is looked up once."""
+class ArchiveStorages:
+    """Finds the member of a storage key in the archive's ``data`` (or another) folder."""
 
-    def __init__(self, archive: Archive, root: str, encoding: str) -> None:
-        self.archive, self.root, self.encoding = archive, root, encoding
+    def __init__(self, archive: Archive, root: str, encoding: str, folder: str = "data") -> None:
+        self.archive, self.root, self.encoding, self.folder = archive, root, encoding, folder
 
     def place(self, key: str) -> StorageBytes:
         """Where the bytes of ``key`` are; the problem in words where they cannot be used."""
-        name = f"{self.root}data/{key}"
+        name = f"{self.root}{self.folder}/{key}"
         member = self.archive.by_name.get(name)
         if member is None:
             return StorageBytes(None, 0, problem=f"its storage {name[:120]!r} is not in the archive")

@@ -44,6 +44,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("huggingface", "Hugging Face folder", "core.formats.huggingface", ()),
     Format("gguf", "GGUF", "core.formats.gguf", (".gguf",)),
     Format("torch_export", "torch.export program", "core.formats.torch_export", (".pt2",)),
+    Format("torchscript", "TorchScript", "core.formats.torchscript", (".pt", ".jit", ".ptl")),
     Format("pytorch", "PyTorch", "core.formats.pytorch", (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".tar")),
     Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
     Format("npz", "NumPy archive", "core.formats.npz", (".npz",)),
