@@ -315,6 +315,9 @@ class ScriptGraphs:
 
     def _call(self, node: ast.Call, frame: Frame, target: ast.expr | None) -> Item:
         name = dotted(node.func)
+        bound = frame.names.get(name)
+        if isinstance(bound, str) and bound.startswith("__torch__."):
+            name = bound  # _0 = __torch__.torch.nn.functional.relu
         if name == "getattr" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
             owner = self._expression(node.args[0], frame, None)
             return self._member(owner, str(node.args[1].value)) if isinstance(owner, Module) else None
