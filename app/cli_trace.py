@@ -18,7 +18,7 @@ from app.cli_text import Bar, cell, parse_size, parse_time, plain_numbers, print
 from core.errors import RunFailed, UsageError
 from core.inputs.generic import default_recipe, generate, shared_dims
 from core.inputs.npy import npy_head
-from core.inputs.recipe import Recipe, with_dims
+from core.inputs.recipe import Recipe, dimension_key, summed, with_dims
 from core.ir import Model
 from core.opening import open_model
 from core.run.prepare import InputSlot, input_slots
@@ -128,11 +128,8 @@ def _inputs(model: Model, options: argparse.Namespace) -> tuple[dict[str, NDArra
     recipes = {slot.name: _recipe(slot, model, options, files) for slot in wanted}
     shapes = {name: npy_head(path).shape for name, path in files.items()}
     given = {name: with_dims(recipe, dims) for name, recipe in recipes.items()}
+    _check_dims(dims, wanted, model)
     known = shared_dims(wanted, given, shapes)
-    for name in dims:
-        if name not in known:
-            raise UsageError(f"the model has no open dimension {name!r}", path=model.path,
-                             hint="It has: " + (", ".join(known) or "none"))  # fmt: skip
     made = {slot.name: generate(slot, with_dims(recipes[slot.name], known)) for slot in wanted}
     return made, {name: recipe.describe() for name, recipe in recipes.items()}
 
@@ -166,6 +163,15 @@ def _dims(items: list[str]) -> dict[str, int]:
         if not text.isdecimal():
             raise UsageError(f"--dim {name!r} is {text!r}, expected a whole number")
     return {name: int(text) for name, text in pairs.items()}
+
+
+def _check_dims(dims: dict[str, int], slots: list[InputSlot], model: Model) -> None:
+    keys = [dimension_key(slot, axis) for slot in slots for axis in range(len(slot.shape or ()))]
+    names = {name: None for key in keys if key is not None for name in summed(key) or [key]}
+    for name in dims:
+        if name not in names:
+            raise UsageError(f"the model has no open dimension {name!r}", path=model.path,
+                             hint="It has: " + (", ".join(names) or "none"))  # fmt: skip
 
 
 # --- what is left behind ----------------------------------------------------------------
