@@ -249,9 +249,5 @@ def _run(prepared: Prepared, approval: Approval, progress: Progress, cancelled: 
 def _tell(events: list[dict[str, Any]], progress: Progress) -> None:
     for event in events:
         if event.get("event") == "progress":
-            progress(
-                float(event.get("done", 0)),
-                float(event.get("total", 0)),
-                unit="nodes",
-                message=str(event.get("message", "")),
-            )
+            told = f"{event.get('phase', '')}: {event.get('doing', '')}"
+            progress(float(event.get("done", 0)), float(event.get("total", 0)), message=told.strip(": "))

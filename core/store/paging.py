@@ -210,9 +210,11 @@ class Pager:
         shown = ", ".join(f'{sql} AS "{name}"' for name, sql in zip(columns, chosen, strict=True))
         sql = (
             f"SELECT {listing.key} AS paged_key, {shown} FROM {listing.source(*chosen)} "  # noqa: S608
-            f"JOIN (SELECT unnest(?::INTEGER[]) AS wanted) ON {listing.key} = wanted WHERE {listing.owner} = ?"
+            f"JOIN (SELECT unnest(?::INTEGER[]) AS wanted) ON {listing.key} = wanted "
+            f"WHERE {listing.owner} = ? AND {listing.key} BETWEEN ? AND ?"  # lets row groups be skipped
         )
-        table = self._database.table(sql, ids.tolist(), owner)
+        ends = (int(ids.min()), int(ids.max())) if ids.size else (0, -1)
+        table = self._database.table(sql, ids.tolist(), owner, *ends)
         rank = {key: place for place, key in enumerate(ids.tolist())}
         places = np.array([rank[key] for key in table.column("paged_key").to_pylist()], np.int64)
         return table.take(pa.array(np.argsort(places))).drop_columns(["paged_key"])
