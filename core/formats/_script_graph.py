@@ -8,6 +8,8 @@ node; ``if`` and loops become nodes with subgraphs whose outer values are captur
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -22,6 +24,17 @@ DEPTH: Final = 60
 
 _PASS_THROUGH: Final = {"annotate", "unchecked_cast", "ops.prim.unchecked_cast"}
 _IGNORED: Final = {"ops.prim.RaiseException", "uninitialized"}
+
+
+_STATIC: Final[dict[str, Callable[..., bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "__not__": operator.not_,
+    "__is__": operator.is_,
+    "__isnot__": operator.is_not,
+    "bool": bool,
+}
+"""Comparisons of constants, which decide branches that the module never takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +200,9 @@ class ScriptGraphs:
 
     def _if(self, statement: ast.If, frame: Frame) -> None:
         test = self._expression(statement.test, frame, None)
+        if isinstance(test, bool):  # decided by the module's own attributes, such as ``training``
+            self._body(statement.body if test else statement.orelse, frame)
+            return
         names = sorted(_assigned(statement.body) & _assigned(statement.orelse))
         node = self._open.builder.node_count
         parent = (self._open.builder.index, node)
@@ -336,6 +352,12 @@ class ScriptGraphs:
             return self._function(name, arguments, frame)
         keywords = [(k.arg or "arg", self._expression(k.value, frame, None)) for k in node.keywords]
         domain, op_type = _operator_name(name)
+        if (
+            op_type in _STATIC
+            and not keywords
+            and all(isinstance(a, str | int | float | bool | None) for a in arguments)
+        ):
+            return _STATIC[op_type](*arguments)
         if domain == "prim" and not any(_refs(item) for item in arguments):
             return None  # int(3), range(4), torch.device("cpu")
         attributes = [Attribute(key, _plain(value)) for key, value in keywords if not _refs(value)]
