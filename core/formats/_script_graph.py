@@ -26,15 +26,24 @@ _PASS_THROUGH: Final = {"annotate", "unchecked_cast", "ops.prim.unchecked_cast"}
 _IGNORED: Final = {"ops.prim.RaiseException", "uninitialized"}
 
 
-_STATIC: Final[dict[str, Callable[..., bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "__not__": operator.not_,
-    "__is__": operator.is_,
-    "__isnot__": operator.is_not,
-    "bool": bool,
-}
-"""Comparisons of constants, which decide branches that the module never takes."""
+_ONE: Final[dict[str, Callable[[object], bool]]] = {"__not__": operator.not_, "bool": bool}
+_TWO: Final[dict[str, Callable[[object, object], bool]]] = {
+    "eq": operator.eq, "ne": operator.ne, "__is__": operator.is_, "__isnot__": operator.is_not,
+}  # fmt: skip
+
+
+class Symbol(str):
+    """A dotted name that is no constant, such as a function or a type."""
+
+    __slots__ = ()
+
+
+class _Unknown:
+    pass
+
+
+UNKNOWN: Final = _Unknown()
+"""What a computation on constants, or code that was not understood, gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +272,7 @@ class ScriptGraphs:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                return frame.names.get(name, name)
+                return frame.names.get(name, Symbol(name))
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 return [self._expression(part, frame, None) for part in parts]
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
@@ -295,11 +304,11 @@ class ScriptGraphs:
                 return self._operator("select", items, frame, target)
             case _:
                 self._say(f"the expression {type(node).__name__}")
-                return None
+                return UNKNOWN
 
     def _operator(self, name: str, items: list[Item], frame: Frame, target: ast.expr | None) -> Item:
         if not any(_refs(item) for item in items):
-            return None  # arithmetic of constants and module attributes
+            return UNKNOWN  # arithmetic of constants and module attributes
         return self._emit("prim", name, items, [], _target_names(target), frame)[0]
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Item:
@@ -307,7 +316,7 @@ class ScriptGraphs:
         if name.startswith("CONSTANTS."):
             return self._stored(f"constant {node.attr}", self._constants.get(node.attr))
         owner = self._expression(node.value, frame, None)
-        return self._member(owner, node.attr) if isinstance(owner, Module) else name
+        return self._member(owner, node.attr) if isinstance(owner, Module) else Symbol(name)
 
     def _member(self, owner: Module, name: str) -> Item:
         state = as_dict(owner.call.state) or {}
@@ -317,7 +326,7 @@ class ScriptGraphs:
             return Module(item, path)
         if path in self._tensors:
             return self._stored(path, self._tensors[path])
-        return item if isinstance(item, str | int | float | bool | None) else path
+        return item if name in state and isinstance(item, str | int | float | bool | None) else Symbol(path)
 
     def _stored(self, name: str, tensor: int | None) -> Item:
         """The value that stands for a stored tensor, one in the main graph."""
@@ -336,11 +345,11 @@ class ScriptGraphs:
             name = bound  # _0 = __torch__.torch.nn.functional.relu
         if name == "getattr" and len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
             owner = self._expression(node.args[0], frame, None)
-            return self._member(owner, str(node.args[1].value)) if isinstance(owner, Module) else None
+            return self._member(owner, str(node.args[1].value)) if isinstance(owner, Module) else UNKNOWN
         if name in _PASS_THROUGH and len(node.args) == 2:
             return self._expression(node.args[1], frame, target)
         if name in _IGNORED:
-            return None
+            return UNKNOWN
         arguments = [self._expression(argument, frame, None) for argument in node.args]
         if isinstance(node.func, ast.Attribute):
             owner = self._expression(node.func.value, frame, None) if not name or "." not in name else None
@@ -352,14 +361,11 @@ class ScriptGraphs:
             return self._function(name, arguments, frame)
         keywords = [(k.arg or "arg", self._expression(k.value, frame, None)) for k in node.keywords]
         domain, op_type = _operator_name(name)
-        if (
-            op_type in _STATIC
-            and not keywords
-            and all(isinstance(a, str | int | float | bool | None) for a in arguments)
-        ):
-            return _STATIC[op_type](*arguments)
+        decided = UNKNOWN if keywords else _decide(op_type, arguments)
+        if isinstance(decided, bool):
+            return decided
         if domain == "prim" and not any(_refs(item) for item in arguments):
-            return None  # int(3), range(4), torch.device("cpu")
+            return UNKNOWN  # int(3), range(4), torch.device("cpu")
         attributes = [Attribute(key, _plain(value)) for key, value in keywords if not _refs(value)]
         attributes += [Attribute(f"argument {i}", _plain(v)) for i, v in enumerate(arguments) if not _refs(v)]
         arguments += [value for _, value in keywords if _refs(value)]
@@ -370,14 +376,14 @@ class ScriptGraphs:
         method = found.methods.get(name) if found else None
         if method is None:
             self._say(f"method {owner.class_name}.{name}")
-            return None
+            return UNKNOWN
         return self._inline(method, [owner, *arguments], owner.path, frame)
 
     def _function(self, name: str, arguments: list[Item], frame: Frame) -> Item:
         function = self._code.find_function(name)
         if function is None:
             self._say(f"function {name}")
-            return None
+            return UNKNOWN
         return self._inline(function, arguments, frame.scope, frame)
 
     def _inline(self, method: ast.FunctionDef, arguments: list[Item], scope: str, frame: Frame) -> Item:
@@ -417,6 +423,17 @@ class ScriptGraphs:
             self._said.add(what)
             text = f"The graph leaves out {what[:200]}: it was not understood."
             self.findings.append(Finding("torchscript.partial", "warning", text))
+
+
+def _decide(op_type: str, arguments: list[Item]) -> Item:
+    """The answer of a comparison of constants, which decides branches that are never taken."""
+    if any(isinstance(a, Symbol) or not isinstance(a, str | int | float | bool | None) for a in arguments):
+        return UNKNOWN
+    if op_type in _ONE and len(arguments) == 1:
+        return _ONE[op_type](arguments[0])
+    if op_type in _TWO and len(arguments) == 2:
+        return _TWO[op_type](arguments[0], arguments[1])
+    return UNKNOWN
 
 
 def _parts(item: Item) -> list[Item]:
