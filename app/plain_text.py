@@ -11,10 +11,12 @@ from typing import Final
 
 LIMIT: Final = 120
 _BREAK: Final = "\u2060"
-"""WORD JOINER: invisible; keeps Streamlit from reading ``:name:``, ``->`` or ``--`` after the escapes are gone."""
+"""WORD JOINER, invisible. Streamlit replaces ``:material/name:``, ``->`` and ``--`` and makes links of
+addresses in the finished text, where backslashes are gone; the joiner keeps it from recognising them.
+"""
 
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_JOINED: Final = frozenset(":-<>=~")
+_JOINED: Final = frozenset(":-<>=~@")
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
@@ -29,6 +31,8 @@ def plain(text: str, limit: int = LIMIT) -> str:
     """``text`` as Markdown that shows exactly ``shorten(text)`` and nothing else."""
     pieces: list[str] = []
     for character in shorten(text, limit):
+        if character == "." and pieces[-3:] in (["w"] * 3, ["W"] * 3):
+            pieces.append(_BREAK)
         pieces.append(f"\\{character}" if character in _PUNCTUATION else character)
         if character in _JOINED:
             pieces.append(_BREAK)
@@ -37,7 +41,7 @@ def plain(text: str, limit: int = LIMIT) -> str:
 
 def mono(text: str, limit: int = LIMIT) -> str:
     """``text`` as inline code in Markdown, for names and shapes."""
-    shown = shorten(text, limit)
+    shown = shorten(text, limit).replace(":material/", f":{_BREAK}material/")
     longest = run = 0
     for character in shown:
         run = run + 1 if character == "`" else 0

@@ -59,7 +59,6 @@ def _figures(artifact: str, model: Model) -> None:
     actor = session.actor()
     weights = models.derived(actor, artifact, "weight bytes", overview.weight_bytes)
     kinds = models.derived(actor, artifact, "operators", overview.operators)
-    graphs = len(model.graphs) - 1
     figures(
         [
             Figure(
@@ -76,11 +75,7 @@ def _figures(artifact: str, model: Model) -> None:
                 "Operators",
                 format_text.count(model.node_count),
                 format_text.plural(len(kinds), "kind")
-                + (
-                    f", {format_text.plural(graphs, 'subgraph or function', 'subgraphs and functions')}"
-                    if graphs > 0
-                    else ""
-                ),
+                + (f" in {format_text.plural(len(model.graphs), 'graph')}" if len(model.graphs) > 1 else ""),
             ),
             _version_figure(model),
         ],
@@ -155,6 +150,7 @@ def _type_colours(mix: tuple[TypeShare, ...]) -> dict[str, str]:
 def _treemap(parts: tuple[Part, ...], hues: dict[str, str], by_bytes: bool) -> go.Figure:
     colours = theme.palette()
     values = [part.nbytes if by_bytes else part.elements for part in parts]
+    start = _start(parts, values)
     fills = [
         blend(hues.get(part.dtype, colours.muted), colours.surface, 0.38 if part.tensor >= 0 else 0.16)
         for part in parts
@@ -176,8 +172,13 @@ def _treemap(parts: tuple[Part, ...], hues: dict[str, str], by_bytes: bool) -> g
                 "line": {"width": 1, "color": colours.surface},
                 "pad": {"t": 20, "l": 3, "r": 3, "b": 3},
             },
-            pathbar={"visible": True, "thickness": 20, "edgeshape": "/", "textfont": {"color": colours.text}},
-            level=_start(parts, values),
+            pathbar={
+                "visible": start != parts[0].id,
+                "thickness": 20,
+                "edgeshape": "/",
+                "textfont": {"color": colours.text},
+            },
+            level=start,
             maxdepth=3,
         )
     )

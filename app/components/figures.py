@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app.plain_text import plain, shorten
+from app.plain_text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ def figures(items: Sequence[Figure], key: str) -> None:
         for column, item in zip(st.columns(len(items), gap="small"), items, strict=True):
             column.metric(
                 plain(item.label),
-                shorten(item.value, 40),
-                delta=shorten(item.note, 90) or None,
+                plain(item.value, 40),
+                delta=plain(item.note, 90) or None,
                 delta_color="off",
                 delta_arrow="off",
                 border=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import streamlit as st
@@ -17,18 +18,20 @@ _QUIET: Final = ("hash",)
 """Kinds whose progress the model bar shows in words instead."""
 
 
-def jobs_panel() -> None:
-    """Draw the jobs that run now, all models together; nothing where there are none."""
-    if jobs.active(session.actor()):
+def jobs_panel(active: Sequence[Job]) -> None:
+    """Draw the jobs that run now, all models together; nothing where there are none.
+
+    ``active`` as read before the rest of the page: a job that ends while the page is drawn still
+    makes it be drawn again.
+    """
+    st.session_state["jobs-drawn"] = {job.id for job in active}
+    if active:
         st.fragment(_panel, run_every=_EVERY)()
 
 
 def _panel() -> None:
     active = jobs.active(session.actor())
-    drawn = {job.id for job in active}
-    before = set(st.session_state.get("jobs-drawn", drawn))
-    st.session_state["jobs-drawn"] = drawn
-    if before - drawn or not active:  # one has ended: the page may show its result now
+    if st.session_state["jobs-drawn"] - {job.id for job in active}:  # one has ended: show its result
         st.rerun()
     shown = [job for job in active if job.kind not in _QUIET]
     if not shown:

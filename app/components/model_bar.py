@@ -15,7 +15,7 @@ from app.components.findings import verdict
 from app.format_text import THIN
 from app.jobs import Job
 from app.plain_text import shorten
-from app.services import models, opening, tracing
+from app.services import jobs, models, opening, tracing
 from core.formats.table import FORMATS
 from core.ir import Model
 from core.store.traces import TraceRecord
@@ -95,11 +95,12 @@ _IDENTITY: Final = component("modelglass_identity", js=_JS, css=_CSS)
 def model_bar() -> None:
     """Draw the bar of the open model; raises what opening it raises."""
     artifact, model = session.current_model()
+    active = jobs.active(session.actor())
     with st.container(
         key="model-bar", horizontal=True, wrap=False, vertical_alignment="center", gap="small", width="stretch"
     ):
         _identity(artifact, model)
-        jobs_panel.jobs_panel()
+        jobs_panel.jobs_panel(active)
         if st.button("Close", key="close-model", type="tertiary", icon=":material/close:", help="Close this model"):
             opening.close(session.actor(), artifact)
             session.leave_model()
