@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from core.statistics.ordered import thresholds
+
 BUCKET_BITS: Final = 18
 BUCKETS: Final = 1 << BUCKET_BITS
 
@@ -69,11 +71,13 @@ class Wide:
         """The number of one key, rounded to float64."""
         return float(self.numbers(np.array([key], np.uint64))[0])
 
-    def key(self, number: float) -> int:
-        """The key of the smallest number of this type that is not below ``number``."""
-        from core.statistics.ordered import thresholds
+    def keys_not_below(self, numbers: NDArray[np.float64]) -> Keys:
+        """For each number the key of the smallest number of this type that is not below it."""
+        return self.keys(thresholds(numbers, np.dtype(self.name)))
 
-        return int(self.keys(thresholds(np.array([number]), np.dtype(self.name)))[0])
+    def key(self, number: float) -> int:
+        """As ``keys_not_below`` for one number."""
+        return int(self.keys_not_below(np.array([number]))[0])
 
     def buckets(self, keys: Keys) -> NDArray[np.int64]:
         """The bucket of every key, ascending with it."""

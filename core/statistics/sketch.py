@@ -89,7 +89,7 @@ class Sketch:
         self.total = int(self.reached[-1])
         self.ends = kind.key(low), kind.key(high)
         self.edges = edges_of(low, high, bins)
-        self.inner = np.array([kind.key(e) for e in self.edges[1:-1].tolist()], np.uint64)
+        self.inner = kind.keys_not_below(self.edges[1:-1])
         self.inner_buckets = kind.buckets(self.inner)
         self._known: dict[int, Span] = {}
         self._histogram: Histogram | None = None
