@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 from typing import Final
 
 from core.limits import MIB
+from core.run.memory import resident
 from core.run.result import size_text
 from core.trace.types import RunLimits
 
@@ -38,12 +40,16 @@ def apply(limits: RunLimits) -> dict[str, str]:
 
 
 def peak_resident() -> int:
-    """Highest resident memory of this process so far, in bytes; 0 where the system does not say."""
+    """Highest resident memory of this process so far, in bytes; 0 where the system does not say.
+
+    ``ru_maxrss`` only where ``/proc`` is missing: on Linux it remembers the parent from before ``exec``.
+    """
+    _, peak = resident(os.getpid())
     resource = _resource()
-    if resource is None:
-        return 0
-    peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return peak if sys.platform == "darwin" else peak * 1024
+    if peak or resource is None:
+        return peak
+    found = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return found if sys.platform == "darwin" else found * 1024
 
 
 def _memory(resource: ModuleType, nbytes: int) -> str:

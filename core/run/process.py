@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,7 @@ class Run:
         self._code = code
         self._elapsed = time.monotonic() - self._started
         _kill(self._process)  # what the worker itself may have left running
+        shutil.rmtree(self.spool.file("tmp"), ignore_errors=True)
         self._ended.set()
 
 
@@ -170,6 +172,9 @@ def _environment(spool: Spool, threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": few,
         "OPENBLAS_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",  # each arena of glibc reserves 64 MiB
+        # The official builds of onnxruntime send usage data since 1.29; both spellings occur.
+        "ORT_DISABLE_TELEMETRY": "1",
+        "ORT_TELEMETRY_DISABLED": "1",
     }
 
 

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 __version__: str
 
+def disable_telemetry_events() -> None: ...
 def set_seed(seed: int) -> None: ...
 
 class GraphOptimizationLevel:

@@ -34,7 +34,7 @@ def execute(job: Job, report: Report, held: dict[str, str]) -> Outcome:
     report.started(f"onnxruntime {ort.__version__}", PROVIDER, held)
     report.progress("load", 0, 0, "reading the model")
     model = RuntimeModel(job.model)
-    ort.set_seed(0)
+    ort_sessions.prepare()
     sizes = slices.predict(model, job.inputs)
     named = job.model.graphs[0].columns.value_names
     wanted = [named[int(item[4:])] for item in job.request.keep if item.startswith("g0.v") and item[4:].isdigit()]
@@ -131,8 +131,7 @@ class _Trace:
         if not value.has_value():
             self._capture.other(name, node, element_name(type_text), (), "it is empty")
         elif value.is_tensor():
-            found = elements(value)
-            self._capture.tensor(name, node, found.dtype, found.shape, found.stored, found.array)
+            self._tensor(name, node, value)
         else:
             shape, words = describe(value)
             self._capture.other(name, node, element_name(value.data_type()), shape, words)
@@ -140,6 +139,14 @@ class _Trace:
         if self._last.get(name, -1) > place:
             self._values[name] = value
             self._types[name] = type_proto(type_text)
+
+    def _tensor(self, name: str, node: str, value: ort.OrtValue) -> None:
+        try:
+            found = elements(value)
+        except UnicodeDecodeError:
+            self._capture.other(name, node, "string", tuple(value.shape()), "its text is not UTF-8")
+            return
+        self._capture.tensor(name, node, found.dtype, found.shape, found.stored, found.array)
 
     def _forget(self, place: int) -> None:
         for name in [name for name in self._values if self._last.get(name, -1) <= place]:

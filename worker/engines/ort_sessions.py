@@ -18,14 +18,23 @@ ERRORS: Final = (
 """What the runtime raises; ``MemoryError`` comes besides."""
 
 _PREFIX: Final = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
-_SOURCE: Final = re.compile(r"/\S*onnxruntime_src\S* (?:[\w:<>~]+\(.*?\)|[\w:<>~&*, ]+?) ")
+_SOURCE: Final = re.compile(
+    r"/onnxruntime_src/\S+:\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])? "
+)
+_RUNNING: Final = re.compile(r"^Non-zero status code returned while running .*? Status Message: ")
 _MEMORY: Final = ("bad_alloc", "Failed to allocate", "failed to allocate", "Cannot allocate memory", "mmap")
 _WORDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why the runtime could not do something: a sentence, and whether memory ran out."""
+    """Why the runtime could not do something.
+
+    Attributes:
+        text: in the runtime's own words, without its source files and our names for nodes.
+        memory: whether memory ran out.
+        node: id of the node it complains about, empty where it names none.
+    """
 
     text: str
     memory: bool = False
@@ -37,8 +46,8 @@ class Problem:
         text = str(error)
         named = re.search(r"\bg\d+\.n\d+\b", text)
         memory = isinstance(error, MemoryError) or any(word in text for word in _MEMORY)
-        text = _SOURCE.sub("", _PREFIX.sub("", text)).strip()
-        text = re.sub(r"\s+", " ", text)
+        text = _RUNNING.sub("", _SOURCE.sub("", _PREFIX.sub("", re.sub(r"\s+", " ", text)))).strip().rstrip(".")
+        text = text.replace(f" with name '{named[0]}'", "") if named else text
         return cls(text if len(text) <= _WORDS else text[:_WORDS] + "...", memory, named[0] if named else "")
 
 
@@ -67,6 +76,12 @@ def session(model: onnx.ModelProto, chosen: ort.SessionOptions) -> ort.Inference
         any of ``ERRORS``, MemoryError.
     """
     return ort.InferenceSession(model.SerializeToString(), chosen, providers=["CPUExecutionProvider"])
+
+
+def prepare() -> None:
+    """Settle what holds for all sessions of this process: nothing is sent, randomness repeats."""
+    ort.disable_telemetry_events()
+    ort.set_seed(0)
 
 
 def known_operators() -> frozenset[tuple[str, str]]:

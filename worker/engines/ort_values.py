@@ -48,7 +48,11 @@ def element_name(type_text: str) -> str:
 
 
 def elements(value: ort.OrtValue) -> Elements:
-    """The elements of a tensor in the runtime's memory."""
+    """The elements of a tensor in the runtime's memory.
+
+    Raises:
+        UnicodeDecodeError: if it is text that is not UTF-8.
+    """
     dtype = dtype_of(element_name(value.data_type()))
     shape = tuple(value.shape())
     if dtype.kind == "string":
