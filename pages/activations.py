@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from app import format_text, session
 from app.components import empty, runs
-from app.components.depth import depth_view
+from app.components.depth import choose_chart, depth_view
 from app.components.trace_steps import live, running
 from app.components.value_table import value_table
 from app.plain_text import mono, plain
@@ -25,15 +27,16 @@ def draw() -> None:
     if record is None:
         _none_yet()
         return
-    _head(artifact, record)
-    clicked = depth_view(record.id, session.view().value)
-    if clicked:
-        _choose(record, clicked, 0)
+    shown = _head(artifact, record)
+    pick = partial(_choose, record.id)
+    depth_view(record.id, shown, session.view().value, on_pick=pick)
+    if not session.view().value:
+        value_table(record.id, narrow=False, on_pick=pick)
+        st.caption("Click a row or a point to see a value.")
+        return
     left, right = st.columns([8, 5], gap="medium")
     with left:
-        chosen = value_table(record.id)
-        if chosen is not None:
-            _choose(record, *chosen)
+        value_table(record.id, narrow=True, on_pick=pick)
     with right:
         _value(record)
 
@@ -49,7 +52,7 @@ def _none_yet() -> None:
             session.go("trace")
 
 
-def _head(artifact: str, record: TraceRecord) -> None:
+def _head(artifact: str, record: TraceRecord) -> str:
     history = [r for r in tracing.history(session.actor(), artifact) if r.values]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"{runs.ICONS.get(record.status, '')} {runs.sentence(record)}", width="content")
@@ -65,23 +68,19 @@ def _head(artifact: str, record: TraceRecord) -> None:
                 key=f"activations-run-{record.id}", label_visibility="collapsed", width=260,
                 on_change=_change_run, args=(record.id,),
             )  # fmt: skip
+        return choose_chart()
 
 
 def _change_run(before: str) -> None:
     session.set_view(trace=st.session_state[f"activations-run-{before}"], step="")
 
 
-def _choose(record: TraceRecord, value: str, step: int) -> None:
-    now = session.view()
-    if (now.value, now.step or "0") != (value, str(step)):
-        session.set_view(trace=record.id, value=value, step=str(step) if step else "")
+def _choose(trace: str, value: str, step: int) -> None:
+    session.set_view(trace=trace, value=value, step=str(step) if step else "")
 
 
 def _value(record: TraceRecord) -> None:
     view = session.view()
-    if not view.value:
-        st.caption("Click a row or a point to see a value.")
-        return
     try:
         value = tracing.described(session.actor(), record.id, view.value, int(view.step or 0))
     except NotFound:

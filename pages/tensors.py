@@ -31,14 +31,16 @@ def draw() -> None:
         empty.empty(":material/grid_on:", "This file stores no tensors", "Graph shows what it computes.")
         return
     _scan(artifact, model)
-    clicked = tensor_table(artifact, rows_shown=6 if session.view().tensor else 14)
-    if clicked is not None and str(clicked) != session.view().tensor:
-        session.set_view(tensor=str(clicked))
+    tensor_table(artifact, rows_shown=6 if session.view().tensor else 14, on_pick=_pick)
     chosen = session.view().tensor
     if chosen and int(chosen) < len(model.tensors):
         _one(artifact, model, int(chosen))
     else:
         st.caption("Click a row to see the numbers of a tensor.")
+
+
+def _pick(index: int) -> None:
+    session.set_view(tensor=str(index))
 
 
 def _scan(artifact: str, model: Model) -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import format_text, session
 from app.components import consent, empty, error_box, runs
+from app.components.tensor_table import picked
 from app.components.trace_steps import inputs_step, limits_step, live, running, step
 from app.plain_text import plain, shorten
 from app.services import models, tracing
@@ -93,23 +94,29 @@ def _history(history: list[TraceRecord], chosen: TraceRecord) -> None:
     st.markdown("### Earlier runs", anchors=False)
     now = time.time()
     frame = pd.DataFrame([_row(record, now, record.id == chosen.id) for record in history])
-    event: Any = st.dataframe(
+    key = f"trace-history-{len(history)}"
+    st.dataframe(
         frame,
-        key=f"trace-history-{len(history)}",
+        key=key,
         hide_index=True,
         row_height=_ROW,
-        height=_ROW * (min(len(frame), 6) + 1) + 6,
-        on_select="rerun",
+        height=_ROW * (min(len(frame), 6) + 1) + 2,
+        on_select=lambda: picked(key, lambda row: _show(history[row].id)),
         selection_mode="single-row",
     )
-    rows = event.selection.rows
-    if rows and history[rows[0]].id != chosen.id:
-        session.set_view(trace=history[rows[0]].id, value="", step="")
-        st.rerun()
-    if st.button("Remove this run", key=f"trace-forget-{chosen.id}", icon=":material/delete:", type="tertiary"):
-        tracing.forget(session.actor(), chosen.id)
-        session.set_view(trace="")
-        st.rerun()
+    st.button(
+        "Remove this run", key=f"trace-forget-{chosen.id}", icon=":material/delete:", type="tertiary",
+        on_click=_forget, args=(chosen.id,),
+    )  # fmt: skip
+
+
+def _show(trace: str) -> None:
+    session.set_view(trace=trace, value="", step="")
+
+
+def _forget(trace: str) -> None:
+    tracing.forget(session.actor(), trace)
+    session.set_view(trace="")
 
 
 def _row(record: TraceRecord, now: float, shown: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
+from streamlit.delta_generator import DeltaGenerator
 
 from app import format_text, theme
 from app.components import charts
@@ -65,12 +66,17 @@ def small_histogram(data: Histogram, key: str) -> None:
     theme.draw(figure, height=120, key=f"{key}-histogram", alt="Histogram of the values")
 
 
-def picture(fetch: Fetch, shape: tuple[int, ...], key: str, *, height: int = 320) -> None:
-    """A heatmap of two axes, a line of one, or the number itself; ``fetch`` gives the part that is shown."""
+def picture(
+    fetch: Fetch, shape: tuple[int, ...], key: str, *, height: int = 320, controls: DeltaGenerator | None = None
+) -> None:
+    """A heatmap of two axes, a line of one, or the number itself; ``fetch`` gives the part that is shown.
+
+    ``controls`` is a row that the choice of axes is put into.
+    """
     if not np.prod(shape, dtype=object):
         st.caption(f"It has no elements ({format_text.shape(shape)}).")
         return
-    cut = choose(shape, key)
+    cut = choose(shape, key, controls)
     part = np.asarray(fetch(cut.index))
     if part.dtype.kind in "OUS":
         flat = part.ravel()[:200]
@@ -89,14 +95,14 @@ def picture(fetch: Fetch, shape: tuple[int, ...], key: str, *, height: int = 320
         theme.draw(figure, height=height, key=f"{key}-heatmap", alt="The values as a heatmap")
 
 
-def choose(shape: tuple[int, ...], key: str) -> Cut:
+def choose(shape: tuple[int, ...], key: str, controls: DeltaGenerator | None = None) -> Cut:
     """Ask which axes to show and where to stand on the others; nothing is asked below three axes."""
     if len(shape) <= 1:
         window = tuple(_window(size, f"{key}-from-0", "From index") for size in shape)
         return Cut(window, "", "index")
     rows, columns = widest(shape)
     if len(shape) > 2:
-        with st.popover("Axes", icon=":material/view_in_ar:"):
+        with (controls or st).popover("Axes", icon=":material/view_in_ar:"):
             rows, columns, fixed = _axes(shape, rows, columns, key)
     else:
         fixed = {}

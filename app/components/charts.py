@@ -5,7 +5,7 @@ Every text that may come from a file goes through ``inert``: plotly reads some H
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -67,7 +67,7 @@ def heatmap(values: NDArray[Any], colours: Palette, *, rows: str = "row", column
             zmin=low,
             zmax=high,
             colorscale=scale(colours.diverging if both else colours.sequential),
-            colorbar={"title": {"text": "value", "side": "right"}, "thickness": 10, "outlinewidth": 0, "len": 1.0},
+            colorbar={"title": {"text": "value", "side": "top"}, "thickness": 10, "outlinewidth": 0, "len": 1.0},
             hoverongaps=False,
             hovertemplate=f"{inert(rows)} %{{y}}, {inert(columns)} %{{x}}<br>%{{z:.5g}}<extra></extra>",
         )
@@ -144,7 +144,7 @@ def magnitude(
 def spread(
     order: Sequence[int],
     names: Sequence[str],
-    quantiles: dict[str, Sequence[float | None]],
+    quantiles: Mapping[str, Sequence[float | None]],
     colours: Palette,
     *,
     marked: int | None = None,
@@ -184,13 +184,15 @@ def bars(names: Sequence[str], numbers: Sequence[float], colours: Palette, *, ax
             y=shown,
             orientation="h",
             marker={"color": colours.accent},
-            text=[f"{value:,.4g}{unit}" for value in numbers],
-            textposition="auto",
+            text=[f"{value:,.3g}{unit}" for value in numbers],
+            textposition="outside",
+            textfont={"size": 11},
+            cliponaxis=False,
             hovertemplate="%{y}<br>%{x:,.4g}" + unit + "<extra></extra>",
         )
     )
     figure.update_layout(bargap=0.25)
-    figure.update_xaxes(title=axis)
+    figure.update_xaxes(title=axis, range=[0, 1.18 * max(numbers, default=1.0)])
     figure.update_yaxes(autorange="reversed", showgrid=False)
     return figure
 

@@ -32,7 +32,7 @@ def _drop() -> None:
         tracing.discard(session.actor(), prepared)
 
 
-@st.dialog("Approve this run", width="medium", icon=":material/verified_user:", on_dismiss=_drop)
+@st.dialog("Approve this run", width="large", icon=":material/verified_user:", on_dismiss=_drop)
 def _dialog(prepared: Prepared) -> None:
     request = prepared.request
     st.markdown(
@@ -40,11 +40,11 @@ def _dialog(prepared: Prepared) -> None:
         "Your approval holds for exactly this: another model file, other inputs or other limits need a new one."
     )
     st.dataframe(
-        pd.DataFrame(approved(request), columns=["what", "value"]),
+        pd.DataFrame(approved(request), columns=["What", "Value"]),
         hide_index=True,
         key="consent-table",
         row_height=30,
-        column_config={"what": st.column_config.TextColumn("", width="small"), "value": ""},
+        column_config={"What": st.column_config.TextColumn(width=150)},
     )
     st.caption(f"Fingerprint {mono(request.fingerprint()[:16])}")
     with st.container(horizontal=True, gap="small"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from app import format_text, session, theme
 from app.components import charts
 from app.services import tracing
 
-HEIGHT: Final = 240
+HEIGHT: Final = 210
 POINTS: Final = 3000
 """Values drawn along depth; longer runs are thinned out evenly."""
 
@@ -21,22 +22,26 @@ _QUANTILES: Final = {"0.05": "q050", "0.25": "q250", "0.5": "q500", "0.75": "q75
 _BARS: Final = 12
 
 
-def depth_view(trace: str, selected: str) -> str | None:
-    """Draw one of the charts; gives the id of a value that was clicked in it."""
-    shown = st.segmented_control(
+def choose_chart() -> str:
+    """Ask which of the charts to draw."""
+    return st.segmented_control(
         "Chart", list(_VIEWS), default="magnitude", required=True, format_func=_VIEWS.__getitem__, key="depth-view",
         label_visibility="collapsed",
     )  # fmt: skip
+
+
+def depth_view(trace: str, shown: str, selected: str, *, on_pick: Callable[[str, int], None]) -> None:
+    """Draw one of the charts; a click on a point calls ``on_pick`` with the value's id and step."""
     if shown == "latency":
         _latency(trace)
-        return None
+        return
     rows: Any = tracing.depth(session.actor(), trace)
     rows = rows[rows["min"].notna() & (rows["dtype"] != "bool")]
     if len(rows) > POINTS:
         rows = rows.iloc[np.linspace(0, len(rows) - 1, POINTS).astype(int)]
     if rows.empty:
         st.caption("No value of this run has statistics.")
-        return None
+        return
     places = rows["row"][rows["id"] == selected]
     marked = int(places.iloc[0]) if len(places) else None
     order, names = rows["row"].tolist(), rows["name"].tolist()
@@ -47,15 +52,19 @@ def depth_view(trace: str, selected: str) -> str | None:
     else:
         columns = {key: _plain(rows[name]) for key, name in _QUANTILES.items()}
         figure = charts.spread(order, names, columns, colours, marked=marked)
-    event: Any = theme.draw(
-        figure, height=HEIGHT, key=f"depth-{shown}-{trace}", alt=f"{_VIEWS[shown]} of the values along the run",
-        legend=True, on_select="rerun", selection_mode="points",
+    key = f"depth-{shown}-{trace}"
+    known = {row: (str(value), int(step)) for row, value, step in zip(order, rows["id"], rows["step"], strict=True)}
+
+    def clicked() -> None:
+        points = st.session_state[key].selection.points
+        hit = known.get(int(points[0]["x"])) if points else None
+        if hit is not None:
+            on_pick(*hit)
+
+    theme.draw(
+        figure, height=HEIGHT, key=key, alt=f"{_VIEWS[shown]} of the values along the run",
+        legend=True, on_select=clicked, selection_mode="points",
     )  # fmt: skip
-    points = event.selection.points if event is not None else []
-    if not points:
-        return None
-    hit = rows["id"][rows["row"] == points[0]["x"]]
-    return str(hit.iloc[0]) if len(hit) else None
 
 
 def _latency(trace: str) -> None:

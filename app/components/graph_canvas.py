@@ -17,7 +17,7 @@ from typing import Any, Final
 import streamlit as st
 from streamlit_agraph import _agraph
 
-from app.components.layered import BOX_WIDTH, Layout, layered
+from app.components.layered import Layout, layered
 from app.plain_text import shorten
 from app.theme import OTHER, Palette
 from core.structure.categories import CATEGORIES
@@ -27,8 +27,10 @@ HEIGHT: Final = 540
 MOST: Final = 150
 """Nodes it draws in good time: its cost grows with the square of their number."""
 
-LAYER: Final = 74
-REGION_LAYER: Final = 124
+_CELL: Final = (172, 74)
+_REGION_CELL: Final = (222, 104)
+"""Width and height that a box takes, where operators alone are drawn and where regions are among them."""
+
 _LABEL: Final = 17
 _REGION_LABEL: Final = 28
 _OPAQUE: Final = re.compile(r"n(\d{1,4})")
@@ -58,7 +60,7 @@ def graph_canvas(
     with st.container(border=True, key=f"{key}-frame"):
         _agraph(
             data=json.dumps(graph_data(nodes, view.edges, selected, colours)),
-            config=json.dumps(graph_config(colours)),
+            config=json.dumps(graph_config(colours, _cell(nodes)[0])),
             key=name,
             default=None,
             on_change=clicked,
@@ -85,8 +87,8 @@ def graph_data(
     """What the component is given: boxes ``n0``, ``n1``, ... with places, and the lines between them."""
     opaque = {node.id: f"n{index}" for index, node in enumerate(nodes)}
     pairs = [(edge.source, edge.target) for edge in edges if edge.source in opaque and edge.target in opaque]
-    tall = any(node.kind == "region" for node in nodes)
-    layout = layered(list(opaque), pairs, layer_height=REGION_LAYER if tall else LAYER)
+    width, height = _cell(nodes)
+    layout = layered(list(opaque), pairs, box_width=width, layer_height=height)
     return {
         "nodes": [_box(node, opaque[node.id], layout.places[node.id], node.id == selected, colours) for node in nodes],
         "edges": [
@@ -97,7 +99,7 @@ def graph_data(
     }
 
 
-def graph_config(colours: Palette) -> dict[str, Any]:
+def graph_config(colours: Palette, width: int) -> dict[str, Any]:
     """Options of vis.js: places are ours, so no physics and no layout; zoom and drag stay."""
     return {
         "width": "100%",
@@ -116,7 +118,7 @@ def graph_config(colours: Palette) -> dict[str, Any]:
         "nodes": {
             "shape": "box",
             "margin": {"top": 7, "bottom": 6, "left": 6, "right": 6},
-            "widthConstraint": {"minimum": BOX_WIDTH - 62, "maximum": BOX_WIDTH - 14},
+            "widthConstraint": {"minimum": 110, "maximum": width - 14},
             "scaling": {"label": {"enabled": False, "drawThreshold": 4}},
             "font": {"multi": False, "size": 20, "face": "Inter, Source Sans Pro, sans-serif", "color": colours.text},
             "shapeProperties": {"borderRadius": 5},
@@ -169,6 +171,10 @@ def label(node: ViewNode) -> str:
     if node.kind == "region":
         return f"{first}\n{node.count:,} ops" if node.count != 1 else f"{first}\n1 op"
     return first
+
+
+def _cell(nodes: Sequence[ViewNode]) -> tuple[int, int]:
+    return _REGION_CELL if any(node.kind == "region" for node in nodes) else _CELL
 
 
 def _box(node: ViewNode, name: str, place: tuple[int, int], selected: bool, colours: Palette) -> dict[str, Any]:

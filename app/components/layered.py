@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-BOX_WIDTH: Final = 172
 LANE_WIDTH: Final = 24
 """Room that an edge passing through a layer takes."""
 
@@ -36,7 +35,12 @@ class Layout:
 
 
 def layered(
-    nodes: Sequence[str], edges: Sequence[tuple[str, str]], *, layer_height: int, aspect: float = 1.4
+    nodes: Sequence[str],
+    edges: Sequence[tuple[str, str]],
+    *,
+    box_width: int,
+    layer_height: int,
+    aspect: float = 1.4,
 ) -> Layout:
     """Place ``nodes`` so that edges point downwards; ``aspect`` is the width by height to fill."""
     known = set(nodes)
@@ -44,10 +48,10 @@ def layered(
     layer = _layers(nodes, forward)
     rows, links = _with_lanes(nodes, forward, layer)
     _order(rows, links)
-    x = _spread(rows, links, known)
-    columns = _columns(layer, x, aspect * layer_height)
+    x = _spread(rows, links, dict.fromkeys(nodes, box_width / 2))
+    columns = _columns(layer, x, box_width, aspect * layer_height)
     tall = max(1, -(-len(rows) // columns))
-    shift = _shifts(layer, x, tall)
+    shift = _shifts(layer, x, tall, box_width)
     places = {n: (round(x[n] + shift[layer[n] // tall]), layer_height * (layer[n] % tall)) for n in nodes}
     far = frozenset((a, b) for a, b in edges if a in known and b in known and layer[a] // tall != layer[b] // tall)
     return Layout(places, columns, _lanes(forward, layer, x, tall), far)
@@ -138,10 +142,12 @@ def _order(rows: list[list[str]], links: Sequence[tuple[str, str]]) -> None:
             place.update({node: at for at, node in enumerate(row)})
 
 
-def _spread(rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]], boxes: set[str]) -> dict[str, float]:
+def _spread(
+    rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]], boxes: dict[str, float]
+) -> dict[str, float]:
     """Centres from left to right: near their neighbours, never closer than they are wide."""
     above, below = _neighbours(links)
-    half = {node: (BOX_WIDTH if node in boxes else LANE_WIDTH) / 2 for row in rows for node in row}
+    half = {node: boxes.get(node, LANE_WIDTH / 2) for row in rows for node in row}
     x: dict[str, float] = {}
     for row in rows:
         at = -sum(half[node] for node in row)
@@ -176,21 +182,21 @@ def _neighbours(links: Sequence[tuple[str, str]]) -> tuple[dict[str, list[str]],
     return above, below
 
 
-def _columns(layer: dict[str, int], x: dict[str, float], share: float) -> int:
+def _columns(layer: dict[str, int], x: dict[str, float], box_width: int, share: float) -> int:
     """How many columns come nearest to ``share`` of width for each layer; short graphs keep one."""
     depth = max(layer.values(), default=0) + 1
 
     def distance(columns: int) -> float:
         tall = -(-depth // columns)
-        shift = _shifts(layer, x, tall)
-        wide = max((x[n] + shift[layer[n] // tall] for n in layer), default=0) + BOX_WIDTH
+        shift = _shifts(layer, x, tall, box_width)
+        wide = max((x[n] + shift[layer[n] // tall] for n in layer), default=0) + box_width
         ratio = wide / (tall * share)
         return max(ratio, 1 / ratio)
 
     return min(range(1, max(2, depth // 5)), key=distance)
 
 
-def _shifts(layer: dict[str, int], x: dict[str, float], tall: int) -> dict[int, float]:
+def _shifts(layer: dict[str, int], x: dict[str, float], tall: int, box_width: int) -> dict[int, float]:
     """What to add to the places of each column so that it begins where the one before ends."""
     edges: dict[int, tuple[float, float]] = {}
     for node, at in layer.items():
@@ -201,7 +207,7 @@ def _shifts(layer: dict[str, int], x: dict[str, float], tall: int) -> dict[int, 
     for column in sorted(edges):
         low, high = edges[column]
         shifts[column] = start - low
-        start += high - low + BOX_WIDTH + COLUMN_GAP
+        start += high - low + box_width + COLUMN_GAP
     return shifts
 
 

@@ -16,6 +16,7 @@ from app.services import tensors, tracing
 from core.errors import ModelError, NotFound
 from core.ir import AttributeValue, Graph, GraphRef, Model, Node, TensorRef, Value
 from core.limits import MIB
+from core.store.traces import TraceRecord
 from core.structure.place import inner_graphs, node_numbers
 from core.structure.view import GraphView, ViewNode
 
@@ -37,7 +38,7 @@ def node_panel(artifact: str, model: Model, view: GraphView, selected: str, *, s
     elif box is not None and box.kind == "region":
         _region(model, box, enter=enter)
     elif box is not None:
-        _border(model, box, select=select)
+        _border(artifact, model, box, select=select)
     else:
         _nothing(view)
 
@@ -60,7 +61,7 @@ def _operator(artifact: str, model: Model, node: Node, *, select: Go, enter: Go)
     tabs = st.tabs(["Node", "Weights", "Activations"], key="inspector-tab", on_change="rerun")
     if tabs[0].open:
         with tabs[0]:
-            _ports(model, node, select)
+            _ports(artifact, model, node, select)
             _attributes(model, node)
     elif tabs[1].open:
         with tabs[1]:
@@ -73,8 +74,9 @@ def _operator(artifact: str, model: Model, node: Node, *, select: Go, enter: Go)
 # --- node -------------------------------------------------------------------------------
 
 
-def _ports(model: Model, node: Node, select: Go) -> None:
+def _ports(artifact: str, model: Model, node: Node, select: Go) -> None:
     graph = model.graphs[node.graph]
+    record = runs.current_run(artifact)
     facts = [f"domain {mono(node.domain)}" if node.domain else "", mono(node.id)]
     st.caption(" · ".join(fact for fact in facts if fact))
     for title, values, producing in (("Inputs", node.inputs, True), ("Outputs", node.outputs, False)):
@@ -83,17 +85,32 @@ def _ports(model: Model, node: Node, select: Go) -> None:
             if index < 0:
                 st.caption(f"{place}: left out")
             else:
-                _port(graph, graph.value(index), f"{title}-{place}-{node.id}", producing, select)
+                value = graph.value(index)
+                _port(graph, value, _type(record, value), f"{title}-{place}-{node.id}", producing, select)
         if len(values) > PORTS:
             st.caption(f"and {len(values) - PORTS} more")
 
 
-def _port(graph: Graph, value: Value, key: str, producing: bool, select: Go) -> None:
-    kind = plain(value.type_text) or mono(value.dtype or "unknown type")
+def _type(record: TraceRecord | None, value: Value) -> str:
+    """Type and shape as declared, else as the last run had them."""
+    if value.type_text:
+        return plain(value.type_text)
+    if (value.dtype is None or value.shape is None) and record is not None:
+        try:
+            seen = tracing.described(session.actor(), record.id, value.id)
+            return f"{mono(seen.dtype)} {plain(format_text.shape(seen.shape))} when run"
+        except NotFound:
+            pass
+    if value.dtype is None and value.shape is None:
+        return "type not declared"
+    return f"{mono(value.dtype or 'unknown type')} {plain(format_text.shape(value.shape))}"
+
+
+def _port(graph: Graph, value: Value, kind: str, key: str, producing: bool, select: Go) -> None:
     with st.container(gap="xxsmall"):
         st.markdown(mono(value.name, 60))
         with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-            st.caption(f"{kind} {plain(format_text.shape(value.shape))}{_role(value)}", width="content")
+            st.caption(f"{kind}{_role(value)}", width="content")
             others = [value.producer] if producing and value.producer >= 0 else []
             others = others if producing else list(dict.fromkeys(value.consumers))
             for other in others[:3]:
@@ -126,7 +143,7 @@ def _attributes(model: Model, node: Node) -> None:
         hide_index=True,
         key=f"attributes-{node.id}",
         row_height=30,
-        height=30 * (min(len(rows), 8) + 1) + 6,
+        height=30 * (min(len(rows), 8) + 1) + 3,
     )
 
 
@@ -259,18 +276,17 @@ def _region(model: Model, box: ViewNode, *, enter: Go) -> None:
             hide_index=True,
             key=f"region-{box.id}",
             row_height=30,
-            height=30 * (min(len(rows), 10) + 1) + 6,
+            height=30 * (min(len(rows), 10) + 1) + 3,
         )
 
 
-def _border(model: Model, box: ViewNode, *, select: Go) -> None:
+def _border(artifact: str, model: Model, box: ViewNode, *, select: Go) -> None:
     st.markdown(f"### {plain(box.label, 60)}", anchors=False)
     value = _border_value(model, box.id)
     if value is None:
         st.caption(f"Several values that come {'in' if box.kind == 'input' else 'out'} here.")
         return
-    kind = plain(value.type_text) or mono(value.dtype or "unknown type")
-    st.caption(f"{kind} {plain(format_text.shape(value.shape))}{_role(value)}")
+    st.caption(f"{_type(runs.current_run(artifact), value)}{_role(value)}")
     graph = model.graphs[value.graph]
     ends = [value.producer] if value.producer >= 0 else []
     for title, others in (("Made by", ends), ("Taken by", list(dict.fromkeys(value.consumers)))):

@@ -60,7 +60,8 @@ def activation(record: TraceRecord, value: TracedValue, key: str, *, height: int
     else:
         array_view.facts(value.stats)
     views = ["Picture", "Histogram"] if value.stored else ["Histogram"]
-    shown = st.segmented_control(
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    shown = row.segmented_control(
         "View", views, default=views[0], required=True, key=f"{key}-view", label_visibility="collapsed"
     )
     if shown == "Histogram":
@@ -76,7 +77,7 @@ def activation(record: TraceRecord, value: TracedValue, key: str, *, height: int
     def fetch(index: array_view.Index) -> np.ndarray:
         return np.asarray(tracing.value(session.actor(), record.id, value.id, value.step))[index]
 
-    array_view.picture(fetch, value.shape, key, height=height)
+    array_view.picture(fetch, value.shape, key, height=height, controls=row)
 
 
 def _not_stored(value: TracedValue) -> str:

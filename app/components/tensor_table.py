@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pandas as pd
@@ -35,8 +35,8 @@ SORTS: Final = {
 _NUMERIC: Final = ("min", "max", "mean", "std")
 
 
-def tensor_table(artifact: str, *, rows_shown: int = 11) -> int | None:
-    """Draw filters, table and paging; gives the index of the row that was clicked in this run."""
+def tensor_table(artifact: str, *, rows_shown: int, on_pick: Callable[[int], None]) -> None:
+    """Draw filters, table and paging; a click on a row calls ``on_pick`` with the tensor's index."""
     view = session.view()
     text, dtype = view.filter("tensors.text"), view.filter("tensors.dtype")
     sort, descending = view.filter("tensors.sort"), view.filter("tensors.order") == "down"
@@ -46,18 +46,20 @@ def tensor_table(artifact: str, *, rows_shown: int = 11) -> int | None:
     _filters(artifact, asked, total)
     if not total:
         st.caption("No tensor fits these filters.")
-        return None
+        return
     pages = -(-total // PAGE)
     paging = f"tensors-page-{sort}-{descending}-{dtype}-{abs(hash(text))}"
     number = min(int(st.session_state.get(paging, 1)), pages)
     found = tensors.page(session.actor(), artifact, **asked, start=(number - 1) * PAGE, limit=PAGE)
-    event: Any = st.dataframe(
+    key = f"tensors-{sort}-{descending}-{dtype}-{abs(hash(text))}-{number}"
+    indexes = found.rows["idx"].tolist()
+    st.dataframe(
         as_shown(found.rows),
-        key=f"tensors-{sort}-{descending}-{dtype}-{abs(hash(text))}-{number}",
+        key=key,
         hide_index=True,
         row_height=ROW,
-        height=ROW * (min(len(found.rows), rows_shown) + 1) + 6,
-        on_select="rerun",
+        height=ROW * (min(len(found.rows), rows_shown) + 1) + 2,
+        on_select=lambda: picked(key, lambda row: on_pick(int(indexes[row]))),
         selection_mode="single-row",
         column_config=columns(has_statistics(found.rows)),
     )
@@ -66,8 +68,13 @@ def tensor_table(artifact: str, *, rows_shown: int = 11) -> int | None:
             st.pagination(pages, key=paging)
             last = found.start + len(found.rows)
             st.caption(f"{found.start + 1:,} to {last:,} of {total:,}")
-    chosen = event.selection.rows
-    return int(found.rows["idx"].iloc[chosen[0]]) if chosen else None
+
+
+def picked(key: str, use: Callable[[int], None]) -> None:
+    """Within a selection callback: hand on the place of the row that was clicked, if one was."""
+    rows = st.session_state[key].selection.rows
+    if rows:
+        use(rows[0])
 
 
 def as_shown(rows: pd.DataFrame) -> pd.DataFrame:

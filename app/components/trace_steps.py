@@ -51,7 +51,7 @@ def inputs_step(artifact: str) -> bool:
                 hide_index=True,
                 key="trace-inputs",
                 row_height=30,
-                height=30 * (min(len(rows), 5) + 1) + 6,
+                height=30 * (min(len(rows), 5) + 1) + 3,
             )
         else:
             st.caption("The model takes no inputs.")
@@ -63,7 +63,7 @@ def inputs_step(artifact: str) -> bool:
 def limits_step() -> tuple[RunLimits, bool]:
     """Ask for the limits; gives them and whether latency is timed."""
     step(2, "Limits", "the run is stopped at any of them")
-    boxes = st.columns(4)
+    boxes = st.columns(4, vertical_alignment="bottom")
     cores = os.cpu_count() or 1
     memory = boxes[0].number_input(
         "Memory, GiB", 0.25, 1024.0, _DEFAULT.memory / GIB, 0.25, key="trace-memory", persist_state="session"
@@ -74,18 +74,16 @@ def limits_step() -> tuple[RunLimits, bool]:
     threads = boxes[2].number_input(
         "Threads", 1, max(cores, 2), min(_DEFAULT.threads, cores), key="trace-threads", persist_state="session"
     )
-    with boxes[3]:
-        st.space("xsmall")
-        with st.popover("More", icon=":material/tune:"):
-            store = st.number_input(
+    with boxes[3], st.popover("More", icon=":material/tune:"):
+        store = st.number_input(
                 "Stored values, MiB", 0, 1 << 20, _DEFAULT.store // MIB, 64, key="trace-store",
                 persist_state="session", help="Statistics of every value are kept in any case.",
             )  # fmt: skip
-            capture = st.number_input(
+        capture = st.number_input(
                 "Values held at once, MiB", 1, 1 << 20, _DEFAULT.capture // MIB, 64, key="trace-capture",
                 persist_state="session", help="Less makes more and smaller slices of the graph.",
             )  # fmt: skip
-            latency = st.toggle(
+        latency = st.toggle(
                 "Time every operator in a second run", True, key=_LATENCY, persist_state="session"
             )  # fmt: skip
     limits = RunLimits(

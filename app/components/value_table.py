@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
 from app import format_text, session
-from app.components.tensor_table import inert_cell, tail
+from app.components.tensor_table import inert_cell, picked, tail
 from app.services import tracing
 
 PAGE: Final = 100
 ROW: Final = 32
+_ROWS: Final = 12
 CSV_ROWS: Final = 1_000_000
 SORTS: Final = {
     "": "Order of execution",
@@ -31,8 +33,11 @@ SORTS: Final = {
 _NUMERIC: Final = ("min", "max", "mean", "std")
 
 
-def value_table(trace: str, *, rows_shown: int = 10) -> tuple[str, int] | None:
-    """Draw filters, table and paging; gives id and step of the row that was clicked in this run."""
+_NARROW: Final = ("name", "histogram", "min", "max", "mean", "std", "zeros", "status", "shape", "dtype")
+
+
+def value_table(trace: str, *, narrow: bool, on_pick: Callable[[str, int], None]) -> None:
+    """Draw filters, table and paging; a click on a row calls ``on_pick`` with the value's id and step."""
     view = session.view()
     sort, descending = view.filter("values.sort"), view.filter("values.order") == "down"
     asked: dict[str, Any] = {
@@ -44,26 +49,24 @@ def value_table(trace: str, *, rows_shown: int = 10) -> tuple[str, int] | None:
     _filters(trace, asked, found.total)
     if not found.total:
         st.caption("No value has this in its name.")
-        return None
-    event: Any = st.dataframe(
+        return
+    key = f"values-{mark}-{start}"
+    ids, steps = found.rows["id"].tolist(), found.rows["step"].tolist()
+    st.dataframe(
         as_shown(found.rows),
-        key=f"values-{mark}-{start}",
+        key=key,
         hide_index=True,
         row_height=ROW,
-        height=ROW * (min(len(found.rows), rows_shown) + 1) + 6,
-        on_select="rerun",
+        height=ROW * (min(len(found.rows), _ROWS) + 1) + 2,
+        on_select=lambda: picked(key, lambda row: on_pick(str(ids[row]), int(steps[row]))),
         selection_mode="single-row",
-        column_config=columns(),
+        column_order=_NARROW if narrow else None,
+        column_config=columns(narrow),
     )
     if found.total > PAGE:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.pagination(-(-found.total // PAGE), key=f"values-page-{mark}")
             st.caption(f"{found.start + 1:,} to {found.start + len(found.rows):,} of {found.total:,}")
-    chosen = event.selection.rows
-    if not chosen:
-        return None
-    row = found.rows.iloc[chosen[0]]
-    return str(row["id"]), int(row["step"])
 
 
 def as_shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -96,11 +99,11 @@ def status(row: dict[str, Any]) -> str:
     return "" if row["stored"] else "not stored"
 
 
-def columns() -> dict[str, Any]:
+def columns(narrow: bool = False) -> dict[str, Any]:
     """Column titles and formats."""
     config = st.column_config
     return {
-        "name": config.TextColumn("Value", width=250),
+        "name": config.TextColumn("Value", width=190 if narrow else 290),
         "shape": config.TextColumn("Shape", width=120),
         "dtype": config.TextColumn("Type", width=70),
         "histogram": config.BarChartColumn("Histogram", width=110, y_min=0),
