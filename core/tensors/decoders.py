@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.dtypes import DType, dtype_of, to_numbers
 from core.ir import Model, Tensor
+from core.tensors.mlir_dense import decode_hex, decode_splat, decode_text
 from core.tensors.onnx_sparse import decode_sparse
 from core.tensors.onnx_typed import decode_typed
 from core.tensors.packed import GGML_ENCODINGS, decode_deflated, decode_ggml
@@ -66,6 +67,9 @@ DECODERS: Final[dict[str, Decoder]] = {
     "onnx.attribute": Decoder(decode_typed, whole=True),
     "sparse": Decoder(decode_sparse, whole=True),
     "deflate": Decoder(decode_deflated),
+    "mlir.hex": Decoder(decode_hex),
+    "mlir.text": Decoder(decode_text, whole=True),
+    "mlir.splat": Decoder(decode_splat),
     **{encoding: Decoder(decode_ggml) for encoding in GGML_ENCODINGS},
 }
 
