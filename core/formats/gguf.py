@@ -16,6 +16,7 @@ from typing import Final
 from core.architecture import Architecture
 from core.capabilities import weights_only
 from core.errors import BrokenFile, ModelError
+from core.formats._gguf_graph import reconstruct
 from core.formats._gguf_header import ArrayValue, Header, Info, Scalar, read_header
 from core.formats.head import Head
 from core.ggml import FILE_TYPES, TYPES
@@ -57,6 +58,9 @@ def read(head: Head) -> Model:
         if t.problem
     ][:200]
     findings += _overlaps(tensors, sources) + _repeated(tensors) + _mix_findings(head, first, tensors)
+    architecture = _architecture(first)
+    graph = reconstruct(tensors, architecture)
+    words = "The graph is reconstructed from the architecture name and the tensor names." if graph else ""
     return Model(
         format="gguf",
         kind="GGUF model",
@@ -64,11 +68,11 @@ def read(head: Head) -> Model:
         sources=tuple(sources),
         metadata=_metadata(first),
         tensors=tuple(tensors),
-        graphs=(),
-        capabilities=weights_only("GGUF file"),
+        graphs=(graph,) if graph else (),
+        capabilities=weights_only("GGUF file", graph=words),
         findings=tuple(findings),
         producer=str(first.values.get("general.quantized_by", "")),
-        details=_details(first, tensors),
+        details=_details(first, tensors, architecture),
     )
 
 
@@ -210,7 +214,7 @@ def _shown(value: Scalar | ArrayValue) -> str:
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _details(header: Header, tensors: list[Tensor]) -> dict[str, object]:
+def _details(header: Header, tensors: list[Tensor], architecture: Architecture | None) -> dict[str, object]:
     details: dict[str, object] = {
         "version": header.version,
         "byte_order": "big" if header.big_endian else "little",
@@ -220,7 +224,6 @@ def _details(header: Header, tensors: list[Tensor]) -> dict[str, object]:
             k: {"type": v.type_name, "count": v.count} for k, v in header.values.items() if isinstance(v, ArrayValue)
         },
     }
-    architecture = _architecture(header)
     if architecture is not None:
         details["architecture"] = architecture.to_json()
     return details
