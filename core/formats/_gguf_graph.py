@@ -26,8 +26,9 @@ def reconstruct(tensors: Sequence[Tensor], architecture: Architecture | None) ->
     maker.head()
     name = architecture.model_type if architecture else "transformer"
     maker.builder.doc = (
-        f"Reconstructed: GGUF stores no operators. Evidence: general.architecture is {name!r}; tensors blk.{layers[0]} to "
-        f"blk.{layers[-1]} hold attention and feed-forward weights; each weight is drawn at the node its name belongs to."
+        f"Reconstructed: GGUF stores no operators. Evidence: general.architecture is {name!r}; "
+        f"tensors blk.{layers[0]} to blk.{layers[-1]} hold attention and feed-forward weights; "
+        "each weight is drawn at the node its name belongs to."
     )
     return maker.builder.finish()
 
@@ -62,21 +63,30 @@ class _Maker:
     def block(self, layer: int) -> None:
         prefix = f"blk.{layer}"
         start = self.at
-        inner = self._norm(f"{prefix}.attn_norm", start, prefix) if self.has(f"{prefix}.attn_norm") else start
+        inner = self._norms(prefix, ("attn_norm",), start)
         attended = self._attention(prefix, inner)
         if attended is not None:
-            for name in ("post_attention_norm", "attn_post_norm"):
-                if self.has(f"{prefix}.{name}"):
-                    attended = self._norm(f"{prefix}.{name}", attended, prefix)
+            attended = self._norms(prefix, ("post_attention_norm", "attn_post_norm"), attended)
+        # Without a norm of its own the feed-forward part runs beside attention on the same input.
+        parallel = self.has(f"{prefix}.attn_norm") and not self.has(f"{prefix}.ffn_norm")
+        if attended is not None and not parallel:
             start = self._plain("Add", f"{prefix}.attn_residual", [start, attended], prefix)
-        inner = self._norm(f"{prefix}.ffn_norm", start, prefix) if self.has(f"{prefix}.ffn_norm") else start
-        fed = self._feed_forward(prefix, inner)
+            start = self._norms(prefix, ("attn_output_norm",), start)
+        fed = self._feed_forward(prefix, inner if parallel else self._norms(prefix, ("ffn_norm",), start))
         if fed is not None:
-            for name in ("post_ffw_norm", "ffn_post_norm"):
-                if self.has(f"{prefix}.{name}"):
-                    fed = self._norm(f"{prefix}.{name}", fed, prefix)
-            start = self._plain("Add", f"{prefix}.ffn_residual", [start, fed], prefix)
-        self.at = self._others(prefix, start)
+            fed = self._norms(prefix, ("post_ffw_norm", "ffn_post_norm"), fed)
+            parts = [start, fed] if not parallel or attended is None else [start, attended, fed]
+            start = self._plain("Add", f"{prefix}.ffn_residual", parts, prefix)
+        elif parallel and attended is not None:
+            start = self._plain("Add", f"{prefix}.attn_residual", [start, attended], prefix)
+        self.at = self._others(prefix, self._norms(prefix, ("layer_output_norm",), start))
+
+    def _norms(self, prefix: str, names: tuple[str, ...], at: int) -> int:
+        """The norms of that block that have a weight, one after the other."""
+        for name in names:
+            if self.has(f"{prefix}.{name}"):
+                at = self._norm(f"{prefix}.{name}", at, prefix)
+        return at
 
     def head(self) -> None:
         if self.has("output_norm"):
