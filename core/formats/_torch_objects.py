@@ -127,10 +127,10 @@ def modules(value: Any) -> list[ModuleRow]:
         if id(item) in visited:
             continue
         visited.add(id(item))
-        state = _state(item)
+        state = module_state(item)
         if state is not None and "_modules" in state:
             rows.append(ModuleRow(path, cast(Call, item).path))
-            children = _table(state["_modules"])
+            children = child_table(state["_modules"])
             pending.extend(reversed([(_join(path, key), child) for key, child in children.items()]))
         elif isinstance(item, dict):
             pending.extend(reversed([(_join(path, k), v) for k, v in cast(dict[Any, Any], item).items()]))
@@ -146,19 +146,19 @@ def scalars(value: Any, bound: int = 500) -> dict[str, str]:
         if path and isinstance(item, str | int | float | bool):
             rows[path] = str(item)[:2000]
         elif depth < 3:
-            table = _table(item)
+            table = child_table(item)
             pending.extend(reversed([(_join(path, key), child, depth + 1) for key, child in table.items()][:bound]))
     return rows
 
 
 def _children(item: Any) -> Iterator[tuple[Any, Any]]:
-    state = _state(item)
+    state = module_state(item)
     if state is not None and "_modules" in state:
         for part in ("_parameters", "_buffers", "_modules"):
-            yield from _table(state.get(part)).items()
+            yield from child_table(state.get(part)).items()
         return
     if isinstance(item, Call):
-        table = _table(item)
+        table = child_table(item)
         yield from table.items()
         yield from enumerate(item.elements)
         yield from _children(item.state)
@@ -170,11 +170,16 @@ def _children(item: Any) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(cast(list[Any], item))
 
 
-def _state(item: Any) -> dict[str, Any] | None:
-    return as_dict(item.state) if isinstance(item, Call) else None
+def module_state(item: Any) -> dict[str, Any] | None:
+    """The attribute table of a pickled ``nn.Module`` (or what could be one), else ``None``."""
+    if not isinstance(item, Call):
+        return None
+    if item.path.startswith("torch.fx.graph_module.reduce_"):
+        return next((table for table in map(as_dict, item.arguments) if table is not None), None)
+    return as_dict(item.state)
 
 
-def _table(value: Any) -> dict[Any, Any]:
+def child_table(value: Any) -> dict[Any, Any]:
     """The dictionary behind a dict, an OrderedDict or anything that got items; else empty."""
     if isinstance(value, dict):
         return cast(dict[Any, Any], value)

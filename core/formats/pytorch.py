@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
-from core.capabilities import weights_only
+from core.capabilities import described_graph, weights_only
 from core.dtypes import DTYPES
 from core.errors import BrokenFile, ModelError
-from core.formats import _pickle_safety
-from core.formats._pickle import Pickle, as_dict, walk
+from core.formats import _fx_graph, _pickle_safety
+from core.formats._pickle import Call, Pickle, as_dict, walk
 from core.formats._torch_objects import Storage, modules, scalars, tensors
 from core.formats._torch_tensors import StorageBytes, findings_of, tie
 from core.formats._zip import DEFLATED, STORED, Archive, Member
@@ -89,7 +90,22 @@ def read_archive(head: Head, archive: Archive) -> tuple[Model, Any, str]:
     keys = {f.storage.key: f.storage for f in found if f.storage is not None}
     numbers: dict[str, int] = {}
     tied = tie(found, {key: storages.place(key) for key in keys}, numbers)
-    return _model(head, value, tied, findings, "PyTorch checkpoint"), value, root
+    model = _model(head, value, tied, findings, "PyTorch checkpoint")
+    return (_with_graph(model, value) if _fx_graph.is_graph_module(value) else model), value, root
+
+
+def _with_graph(model: Model, value: Call) -> Model:
+    """An FX GraphModule: the graph of its generated forward, where it can be recovered."""
+    kind = "FX GraphModule"
+    places = {tensor.name: index for index, tensor in enumerate(model.tensors)}
+    try:
+        graph, findings = _fx_graph.recover(value, places, model.path)
+    except ModelError as error:
+        lost = Finding("fx.code", "error", f"The graph cannot be recovered: {error.message}.")
+        return replace(model, kind=kind, findings=(*model.findings, lost))
+    reason = "The graph is recovered from the generated forward code, which is parsed as text and never run."
+    capabilities = described_graph(kind, graph=("partial", reason), tensors=("available", ""))
+    return replace(model, kind=kind, graphs=(graph,), capabilities=capabilities, findings=(*model.findings, *findings))
 
 
 def not_a_module(path: str) -> BrokenFile:

@@ -45,6 +45,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("gguf", "GGUF", "core.formats.gguf", (".gguf",)),
     Format("torch_export", "torch.export program", "core.formats.torch_export", (".pt2",)),
     Format("torchscript", "TorchScript", "core.formats.torchscript", (".pt", ".jit", ".ptl")),
+    Format("torch_package", "torch.package", "core.formats.torch_package", (".pt",)),
     Format("pytorch", "PyTorch", "core.formats.pytorch", (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".tar")),
     Format("stablehlo", "StableHLO and MLIR", "core.formats.stablehlo", (".mlir", ".mlirbc", ".stablehlo")),
     Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
