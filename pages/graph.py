@@ -45,7 +45,7 @@ def draw() -> None:
             key="graph-canvas",
             on_select=partial(_select, place),
         )
-    with right, st.container(height=graph_canvas.HEIGHT + 66, border=True, key="inspector"):
+    with right, st.container(height=graph_canvas.LEAST_HEIGHT + 64, border=True, key="inspector"):
         node_panel(artifact, model, view, selected, select=partial(_jump, artifact), enter=_enter)
 
 

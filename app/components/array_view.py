@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,7 @@ class Cut:
 
 def facts(stats: TensorStats) -> None:
     """The figures of one array in two short lines; all text is ours."""
-    number = format_text.number
+    number = partial(format_text.number, digits=5)
     st.markdown(
         f":gray[min] {number(stats.min)} :gray[· max] {number(stats.max)} "
         f":gray[· mean] {number(stats.mean)} :gray[· std] {number(stats.std)}"

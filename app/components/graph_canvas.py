@@ -23,7 +23,14 @@ from app.theme import OTHER, Palette
 from core.structure.categories import CATEGORIES
 from core.structure.view import GraphView, ViewEdge, ViewNode
 
-HEIGHT: Final = 540
+LEAST_HEIGHT: Final = 540
+ABOVE: Final = 262
+"""Pixels of the page above and below the canvas; it takes the rest of the window."""
+
+_CSS: Final = f"""<style>
+.st-key-graph-canvas-frame iframe {{ height: max({LEAST_HEIGHT}px, calc(100vh - {ABOVE}px)) !important; }}
+.st-key-inspector {{ height: max({LEAST_HEIGHT + 64}px, calc(100vh - {ABOVE - 64}px)) !important; }}
+</style>"""
 MOST: Final = 150
 """Nodes it draws in good time: its cost grows with the square of their number."""
 
@@ -31,7 +38,7 @@ _CELL: Final = (172, 74)
 _REGION_CELL: Final = (222, 104)
 """Width and height that a box takes, where operators alone are drawn and where regions are among them."""
 
-_LABEL: Final = 17
+_LABEL: Final = 16
 _REGION_LABEL: Final = 28
 _OPAQUE: Final = re.compile(r"n(\d{1,4})")
 _HUES: Final[dict[str, int]] = {
@@ -57,7 +64,8 @@ def graph_canvas(
         if index is not None:
             on_select(nodes[index].id)
 
-    with st.container(border=True, key=f"{key}-frame"):
+    st.html(_CSS)
+    with st.container(border=True, key="graph-canvas-frame"):
         _agraph(
             data=json.dumps(graph_data(nodes, view.edges, selected, colours)),
             config=json.dumps(graph_config(colours, _cell(nodes)[0])),
@@ -103,7 +111,7 @@ def graph_config(colours: Palette, width: int) -> dict[str, Any]:
     """Options of vis.js: places are ours, so no physics and no layout; zoom and drag stay."""
     return {
         "width": "100%",
-        "height": f"{HEIGHT}px",
+        "height": "100vh",
         "physics": {"enabled": False},
         "layout": {"hierarchical": {"enabled": False}},
         "interaction": {
@@ -118,7 +126,7 @@ def graph_config(colours: Palette, width: int) -> dict[str, Any]:
         "nodes": {
             "shape": "box",
             "margin": {"top": 7, "bottom": 6, "left": 6, "right": 6},
-            "widthConstraint": {"minimum": 110, "maximum": width - 14},
+            "widthConstraint": {"minimum": 110, "maximum": width - 6},
             "scaling": {"label": {"enabled": False, "drawThreshold": 4}},
             "font": {"multi": False, "size": 20, "face": "Inter, Source Sans Pro, sans-serif", "color": colours.text},
             "shapeProperties": {"borderRadius": 5},

@@ -94,11 +94,13 @@ class Recipe:
         return Recipe(known, seed, _number(data, "low"), _number(data, "high"), sizes, path)
 
     def describe(self) -> str:
-        """The recipe in a few words, e.g. ``random 0 to 9, seed 0``."""
+        """The recipe in a few words, e.g. ``random 0 to 9, seed 0`` or ``always 16000``."""
         if self.kind == "npy":
             return "file " + re.split(r"[/\\]", self.path)[-1]
         if self.kind != "random":
             return self.kind
+        if self.low is not None and self.low == self.high:
+            return f"always {self.low:g}"
         span = "" if self.low is None and self.high is None else f" {_short(self.low)} to {_short(self.high)}"
         return f"random{span}, seed {self.seed}"
 

@@ -91,3 +91,11 @@ def test_json_carries_every_field():
 def test_json_of_the_wrong_type_is_refused(bad):
     with pytest.raises(UsageError):
         Recipe.from_json(bad)
+
+
+def test_a_recipe_says_itself_in_words():
+    assert Recipe("random", 3).describe() == "random, seed 3"
+    assert Recipe("random", low=0, high=255).describe() == "random 0 to 255, seed 0"
+    assert Recipe("random", low=16000, high=16000).describe() == "always 16000"
+    assert Recipe("npy", path="/data/pets/cat.npy").describe() == "file cat.npy"
+    assert Recipe("zeros").describe() == "zeros"
