@@ -24,7 +24,8 @@ REDUCERS: Final = (
 )
 CODE_BYTES: Final = 16 << 20
 _SYMBOLS: Final[dict[type, str]] = {
-    ast.Mult: "mul", ast.Div: "truediv", ast.MatMult: "matmul", ast.FloorDiv: "floordiv", ast.USub: "neg", ast.Not: "not",
+    ast.Mult: "mul", ast.Div: "truediv", ast.MatMult: "matmul", ast.FloorDiv: "floordiv", ast.USub: "neg",
+    ast.Not: "not",
 }  # fmt: skip
 """Operators by the names of Python's ``operator`` module, where they differ from the syntax tree's."""
 

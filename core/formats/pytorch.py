@@ -21,7 +21,7 @@ from core.formats._torch_tensors import StorageBytes, findings_of, tie
 from core.formats._zip import DEFLATED, STORED, Archive, Member
 from core.formats.head import Head
 from core.ir import ByteRange, Finding, Model, Tensor
-from core.limits import MIB
+from core.limits import KIB, MIB
 from core.source import Source
 
 PICKLE_BYTES: Final = 256 * MIB
@@ -198,7 +198,7 @@ def _legacy(head: Head, source: Source) -> Model:
 
 def _walk_growing(source: Source, data: bytes, at: int) -> tuple[Pickle, bytes]:
     """Walk a pickle that begins at byte ``at``, reading more of the file where it is cut off."""
-    size = max(len(data), min(MIB, source.size))
+    size = max(len(data), min(64 * KIB, source.size))
     while True:
         if len(data) < size:
             data += b"".join(source.blocks(len(data), size))
