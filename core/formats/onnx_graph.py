@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +11,7 @@ from core.formats._protobuf import BYTES, VARINT, Damage, Window, fields, signed
 from core.formats.onnx_constant import constant_tensor
 from core.formats.onnx_external import ExternalFiles
 from core.formats.onnx_node import AttributeParts, NodeParts, NodeReader
+from core.formats.onnx_quick import Quick
 from core.formats.onnx_tensor import TensorReader, string_pair
 from core.formats.onnx_types import Span, TypeReader
 from core.ir import Attribute, AttributeValue, EncodedAttribute, GraphBuilder, GraphKind, GraphRef, Tensor, TensorRef
@@ -54,7 +56,7 @@ class GraphReader:
         self._nodes = NodeReader(self.window, damage)
         self._tensor_reader = TensorReader(self.window, damage, self.external)
         self._pending = deque[Pending]()
-        self._graphs = self._node_total = 0
+        self._graphs = self.earlier_nodes = 0
 
     def read(self, kind: GraphKind, spans: list[Span]) -> None:
         """Read one graph and everything nested in it; reads from disk."""
@@ -80,6 +82,7 @@ class GraphReader:
             else:
                 reader.graph(start, stop)
         reader.end()
+        self.earlier_nodes += builder.node_count
 
     # --- parts that graphs share -------------------------------------------------------
 
@@ -89,11 +92,10 @@ class GraphReader:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
-    def count_node(self) -> None:
-        """Count a node of any graph."""
-        self._node_total += 1
-        if self._node_total > NODES:
-            check("the number of nodes", self._node_total, NODES, path=self.damage.path)
+    def check_count(self, nodes: int) -> None:
+        """Check the nodes of the graphs read before together with ``nodes``."""
+        if self.earlier_nodes + nodes > NODES:
+            check("the number of nodes", self.earlier_nodes + nodes, NODES, path=self.damage.path)
 
     def enqueue(self, spans: list[Span], depth: int, parent: tuple[int, int, str]) -> int:
         """Number a subgraph and read it later; -1 where it is nested too deep."""
@@ -133,50 +135,80 @@ class _OneGraph:
         self._tensor_values: list[tuple[int, int]] = []
 
     def graph(self, start: int, stop: int) -> None:
-        window, builder = self._window, self._builder
-        for number, wire, a, b in fields(window, start, stop, "GraphProto", self._damage):
-            if wire != BYTES:
-                continue
-            if number == 1:
-                self._node(a, b)
-            elif number in (5, 15):
-                self._initializer(number, a, b)
-            elif number in (11, 12, 13):
-                self._value_info(number, a, b)
-            elif number == 2:
-                builder.name = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 10:
-                builder.doc = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 14:
-                self._annotation(a, b)
-            elif number == 16:
-                self._metadata(a, b)
+        """Read a span of a GraphProto."""
+        self._span(start, stop, "GraphProto", (0x0A, 0x6A, 0x2A), self._graph_field)
 
     def function(self, start: int, stop: int) -> None:
+        """Read a span of a FunctionProto."""
+        self._span(start, stop, "FunctionProto", (0x3A, 0x62, 0), self._function_field)
+
+    def _span(
+        self, start: int, stop: int, message: str, tags: tuple[int, int, int], take: Callable[[int, int, int], None]
+    ) -> None:
+        """Read fields the quick way where they come in a row, all else one by one."""
+        shared, at = self._shared, start
+        quick = Quick(
+            self._window, tags, shared.node_reader, shared.type_reader, self._builder, self._declared, self
+        )  # fmt: skip
+        numbers = {tag >> 3 for tag in tags}
+        while at < stop:
+            at = quick.run(at, stop)
+            at = self._slowly(at, stop, message, numbers, take)
+
+    def _slowly(
+        self, start: int, stop: int, message: str, numbers: set[int], take: Callable[[int, int, int], None]
+    ) -> int:
+        """Read fields up to and with the first that may begin a row; returns where it ends."""
+        for number, wire, a, b in fields(self._window, start, stop, message, self._damage):
+            if wire == BYTES:
+                take(number, a, b)
+                if number in numbers and b < stop:
+                    return b
+        return stop
+
+    def check_count(self) -> None:
+        """Check the number of nodes of all graphs so far."""
+        self._shared.check_count(self._builder.node_count)
+
+    def _graph_field(self, number: int, a: int, b: int) -> None:
         window, builder = self._window, self._builder
-        for number, wire, a, b in fields(window, start, stop, "FunctionProto", self._damage):
-            if wire != BYTES:
-                continue
-            if number == 7:
-                self._node(a, b)
-            elif number in (4, 5):
-                value = builder.value(window.text(a, min(b, a + NAME_BYTES)))
-                (builder.inputs if number == 4 else builder.outputs).append(value)
-            elif number == 12:
-                self._value_info(13, a, b)
-            elif number == 9:
-                domain, version = opset(window, a, b, self._damage)
-                builder.opsets[domain] = version
-            elif number == 1:
-                builder.name = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 8:
-                builder.doc = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 10:
-                builder.domain = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 13:
-                self._facts.metadata["overload"] = window.text(a, min(b, a + NAME_BYTES))
-            elif number == 14:
-                self._metadata(a, b)
+        if number == 1:
+            self.node(a, b)
+        elif number in (5, 15):
+            self._initializer(number, a, b)
+        elif number in (11, 12, 13):
+            self.value_info(number, a, b)
+        elif number == 2:
+            builder.name = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 10:
+            builder.doc = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 14:
+            self._annotation(a, b)
+        elif number == 16:
+            self._metadata(a, b)
+
+    def _function_field(self, number: int, a: int, b: int) -> None:
+        window, builder = self._window, self._builder
+        if number == 7:
+            self.node(a, b)
+        elif number in (4, 5):
+            value = builder.value(window.text(a, min(b, a + NAME_BYTES)))
+            (builder.inputs if number == 4 else builder.outputs).append(value)
+        elif number == 12:
+            self.value_info(13, a, b)
+        elif number == 9:
+            domain, version = opset(window, a, b, self._damage)
+            builder.opsets[domain] = version
+        elif number == 1:
+            builder.name = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 8:
+            builder.doc = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 10:
+            builder.domain = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 13:
+            self._facts.metadata["overload"] = window.text(a, min(b, a + NAME_BYTES))
+        elif number == 14:
+            self._metadata(a, b)
 
     def end(self) -> None:
         """Give stored values their tensors' types and find what is taken from outer graphs."""
@@ -204,43 +236,26 @@ class _OneGraph:
 
     # --- nodes ---------------------------------------------------------------------------
 
-    def _node(self, start: int, stop: int) -> None:
+    def node(self, start: int, stop: int) -> None:
+        """Add a node of any kind; reads from disk."""
         shared, builder = self._shared, self._builder
-        shared.count_node()
+        self.check_count()
         parts = shared.node_reader.read(start, stop)
         ids, value = builder.value_ids, builder.value
         inputs = [(ids[n] if n in ids else value(n)) if n else -1 for n in parts.inputs]
         outputs = [(ids[n] if n in ids else value(n)) if n else -1 for n in parts.outputs]
-        encoded = list[tuple[str, int, int, int]]()
         attributes = list[Attribute]()
         constant = parts.op_type == "Constant" and parts.domain in ("", "ai.onnx")
         for a, b in parts.attributes:
-            name = None if constant else shared.node_reader.simple_attribute(a, b)
-            if name is None:
-                attribute = self._attribute(parts, a, b, constant, outputs)
-                if attribute is not None:
-                    attributes.extend(Attribute(n, EncodedAttribute(s, x, y)) for n, s, x, y in encoded)
-                    encoded.clear()
-                    attributes.append(attribute)
-                    continue
-                name = self._last_name
-            if attributes:
-                attributes.append(Attribute(name, EncodedAttribute(0, a, b)))
-            else:
-                encoded.append((name, 0, a, b))
+            attributes.append(self._attribute(parts, a, b, constant, outputs))
         builder.node(
             parts.op_type, parts.name, inputs, outputs,
-            domain=parts.domain, scope=parts.scope, overload=parts.overload, attributes=attributes, encoded=encoded,
+            domain=parts.domain, scope=parts.scope, overload=parts.overload, attributes=attributes,
         )  # fmt: skip
 
-    _last_name = ""
-
-    def _attribute(
-        self, node: NodeParts, start: int, stop: int, constant: bool, outputs: list[int]
-    ) -> Attribute | None:
-        """The attribute where it holds tensors or graphs; else ``None`` and its name is kept."""
+    def _attribute(self, node: NodeParts, start: int, stop: int, constant: bool, outputs: list[int]) -> Attribute:
         parts = self._shared.node_reader.attribute(start, stop)
-        self._last_name = parts.name
+        encoded = Attribute(parts.name, EncodedAttribute(0, start, stop))
         if constant and outputs and outputs[0] >= 0:
             tensor = constant_tensor(
                 self._shared.tensor_reader, self._window, self._damage, parts, (start, stop),
@@ -249,10 +264,8 @@ class _OneGraph:
             if tensor is not None:
                 index = self._shared.add_tensor(tensor)
                 self._tensor_values.append((outputs[0], index))
-                return Attribute(parts.name, TensorRef(index)) if not parts.simple else None
-        if parts.simple:
-            return None
-        return Attribute(parts.name, self._value(node, parts))
+                return encoded if parts.simple else Attribute(parts.name, TensorRef(index))
+        return encoded if parts.simple else Attribute(parts.name, self._value(node, parts))
 
     def _value(self, node: NodeParts, parts: AttributeParts) -> AttributeValue:
         place = (self._builder.index, self._builder.node_count, parts.name)
@@ -294,10 +307,15 @@ class _OneGraph:
             tensor = reader.read([(start, stop)], role="initializer", graph=index)
         else:
             tensor = reader.sparse([(start, stop)], role="initializer", graph=index)
+        self.add_initializer(tensor)
+
+    def add_initializer(self, tensor: Tensor) -> None:
+        """Number a stored tensor and tie it to its value."""
         row = self._shared.add_tensor(tensor)
         self._tensor_values.append((self._builder.value(tensor.name), row))
 
-    def _value_info(self, number: int, start: int, stop: int) -> None:
+    def value_info(self, number: int, start: int, stop: int) -> None:
+        """Declare a value (field 13), an input (11) or an output (12); reads from disk."""
         window, builder = self._window, self._builder
         name, types = "", list[Span]()
         for field_number, wire, a, b in fields(window, start, stop, "ValueInfoProto", self._damage):

@@ -11,7 +11,10 @@ from core.formats.onnx_types import Span
 from core.limits import KIB, NAME_BYTES
 
 INLINE: Final = 64 * KIB
-"""Nodes up to this size are read whole; of longer ones (weights in attributes) only the fields."""
+"""Messages up to this size may be read whole; of longer ones only the fields."""
+
+REMEMBERED: Final = 128
+"""Attributes up to this size are remembered by their bytes."""
 
 ATTRIBUTE_TYPES: Final = range(15)
 
@@ -52,28 +55,13 @@ class AttributeParts:
 class NodeReader:
     """Reads nodes and attributes of one file."""
 
-    KEPT: Final = 50_000
+    KEPT: Final = 20_000
 
     def __init__(self, window: Window, damage: Damage) -> None:
         self._window, self._damage = window, damage
-        self._simple: dict[bytes, str] = {}
+        self.simple: dict[bytes, str] = {}
+        """Names of attributes known to hold no tensor and no graph, by their bytes."""
         self._scopes: dict[bytes, str] = {}
-
-    def read(self, start: int, stop: int) -> NodeParts:
-        """The node in this span; reads from disk."""
-        if stop - start <= INLINE:
-            self._window.load(start, stop)
-            parts = NodeParts()
-            if self._fast(start, stop, parts):
-                return parts
-        return self._slow(start, stop)
-
-    def simple_attribute(self, start: int, stop: int) -> str | None:
-        """Name of an attribute already known to hold no tensor and no graph."""
-        window = self._window
-        if stop - start > 96 or start < window.base or stop > window.top:
-            return None
-        return self._simple.get(window.data[start - window.base : stop - window.base])
 
     def attribute(self, start: int, stop: int) -> AttributeParts:
         """Take an attribute apart; reads from disk."""
@@ -89,55 +77,17 @@ class NodeReader:
                 lists[number].append((a, b))
             elif wire == VARINT and number == 20 and signed32(a) in ATTRIBUTE_TYPES:
                 parts.type = signed32(a)
-        if parts.simple and stop - start <= 96 and self._damage.count == before and len(self._simple) < self.KEPT:
-            self._simple[window.bytes(start, stop)] = parts.name
+        if (
+            parts.simple
+            and stop - start <= REMEMBERED
+            and self._damage.count == before
+            and len(self.simple) < self.KEPT
+        ):
+            self.simple[window.bytes(start, stop)] = parts.name
         return parts
 
-    def _fast(self, start: int, stop: int, parts: NodeParts) -> bool:
-        """Fill ``parts`` from the window; false for anything unusual, which ``_slow`` then reads."""
-        window = self._window
-        data, base = window.data, window.base
-        p, end = start - base, stop - base
-        inputs, outputs, attributes = parts.inputs, parts.outputs, parts.attributes
-        try:
-            while p < end:
-                tag, length = data[p], data[p + 1]
-                p += 2
-                if length >= 0x80:
-                    more = data[p]
-                    p += 1
-                    length = (length & 0x7F) | (more & 0x7F) << 7
-                    if more >= 0x80:
-                        more = data[p]
-                        p += 1
-                        length |= more << 14
-                        if more >= 0x80:
-                            return False
-                q = p + length
-                if tag == 0x0A:
-                    inputs.append(data[p:q].decode())
-                elif tag == 0x12:
-                    outputs.append(data[p:q].decode())
-                elif tag == 0x2A:
-                    attributes.append((p + base, q + base))
-                elif tag == 0x22:
-                    parts.op_type = data[p:q].decode()
-                elif tag == 0x1A:
-                    parts.name = data[p:q].decode()
-                elif tag == 0x4A:
-                    self._metadata(data[p:q], parts)
-                elif tag == 0x3A:
-                    parts.domain = data[p:q].decode()
-                elif tag == 0x42:
-                    parts.overload = data[p:q].decode()
-                elif tag != 0x32:  # doc_string
-                    return False
-                p = q
-        except (IndexError, UnicodeDecodeError):
-            return False
-        return p == end
-
-    def _slow(self, start: int, stop: int) -> NodeParts:
+    def read(self, start: int, stop: int) -> NodeParts:
+        """Take a node apart; reads from disk."""
         parts, window = NodeParts(), self._window
         for number, wire, a, b in fields(window, start, stop, "NodeProto", self._damage):
             if wire != BYTES:
@@ -159,21 +109,23 @@ class NodeReader:
                 else:
                     parts.overload = text
             elif number == 9 and b - a <= INLINE:
-                self._metadata(window.bytes(a, b), parts)
+                parts.scope = self.scope(window.bytes(a, b), parts.scope)
         return parts
 
-    def _metadata(self, entry: bytes, parts: NodeParts) -> None:
-        """Take the module path out of a metadata entry as PyTorch's exporter writes it."""
-        for key, take in _SCOPE_KEYS.items():
-            if entry.startswith(key):
-                scope = self._scopes.get(entry)
-                if scope is None:
-                    scope = take(_value(entry[len(key) :]))
-                    if len(self._scopes) < self.KEPT:
-                        self._scopes[entry] = scope
-                if take is _from_name_scopes or not parts.scope:
-                    parts.scope = scope
-                return
+    def scope(self, entry: bytes, so_far: str) -> str:
+        """The module path after one more metadata entry, as PyTorch's exporter writes them."""
+        if entry.startswith(_NAME_SCOPES):
+            take = _from_name_scopes
+        elif entry.startswith(_NAMESPACE) and not so_far:
+            take = _from_namespace
+        else:
+            return so_far
+        scope = self._scopes.get(entry)
+        if scope is None:
+            scope = take(_value(entry[2 + entry[1] :]))
+            if len(self._scopes) < self.KEPT:
+                self._scopes[entry] = scope
+        return scope or so_far
 
 
 def _value(rest: bytes) -> str:
@@ -209,7 +161,5 @@ def _key(name: bytes) -> bytes:
     return b"\x0a" + bytes([len(name)]) + name
 
 
-_SCOPE_KEYS: Final = {
-    _key(b"pkg.torch.onnx.name_scopes"): _from_name_scopes,
-    _key(b"namespace"): _from_namespace,
-}
+_NAME_SCOPES: Final = _key(b"pkg.torch.onnx.name_scopes")
+_NAMESPACE: Final = _key(b"namespace")

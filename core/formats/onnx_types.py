@@ -46,19 +46,20 @@ class TypeReader:
 
     def __init__(self, window: Window, damage: Damage) -> None:
         self._window, self._damage = window, damage
-        self._known: dict[bytes, TypeInfo] = {}
+        self.known: dict[bytes, TypeInfo] = {}
+        """Types by the bytes of their message."""
 
     def read(self, spans: list[Span]) -> TypeInfo:
         """The type in these spans of one ``TypeProto``; reads from disk."""
         if len(spans) != 1 or spans[0][1] - spans[0][0] > KIB:
             return self._type(spans, 0)
         data = self._window.bytes(*spans[0])
-        found = self._known.get(data)
+        found = self.known.get(data)
         if found is None:
             before = self._damage.count
             found = self._type(spans, 0)
-            if self._damage.count == before and len(self._known) < self.KEPT:
-                self._known[data] = found
+            if self._damage.count == before and len(self.known) < self.KEPT:
+                self.known[data] = found
         return found
 
     def _type(self, spans: list[Span], depth: int) -> TypeInfo:

@@ -141,12 +141,10 @@ def _torch_names() -> Iterator[dict[str, types.ModuleType]]:
                 sys.modules[name] = module
 
 
-def torch_pickle(
-    value: object, *, view_of: str = "", extra: dict[str, object] | None = None
-) -> tuple[bytes, list[np.ndarray]]:
+def torch_pickle(value: object, *, view_of: str = "", plain: bool = False) -> tuple[bytes, list[np.ndarray]]:
     """Protocol-2 pickle of nested dicts of arrays the way torch.save writes it, and its storages by key.
 
-    ``view_of`` adds a transposed view ``view`` on the storage of that array.
+    ``view_of`` adds a transposed view ``view`` on the storage of that array; ``plain`` writes dict, not OrderedDict.
     """
     storages: list[np.ndarray] = []
     with _torch_names() as modules:
@@ -178,11 +176,11 @@ def torch_pickle(
                 if view_of in made:
                     storage, _, size, stride = made[view_of].parts
                     made["view"] = Tensor(storage, 0, size[::-1], stride[::-1])
-                return collections.OrderedDict(made)
+                return made if plain else collections.OrderedDict(made)
             return item
 
         buffer = io.BytesIO()
-        Pickler(buffer, 2).dump({**convert(value), **(extra or {})} if extra else convert(value))
+        Pickler(buffer, 2).dump(convert(value))
     return buffer.getvalue(), storages
 
 
@@ -301,7 +299,7 @@ TORCHSCRIPT_CODE = """class M(Module):
 
 def write_torchscript(folder: Path, elements: int = 24) -> tuple[Path, Arrays]:
     weight = arrays(elements)["layers.0.weight"]
-    body, storages = torch_pickle({"weight": weight})
+    body, storages = torch_pickle({"weight": weight}, plain=True)
     # A module is c__torch__\nM\n)\x81 plus its attributes by BUILD; the dictionary pickle becomes its state.
     inner = body[2:-1]
     module = b"\x80\x02c__torch__\nM\n)\x81" + inner + b"X\x08\x00\x00\x00training\x89sb."
