@@ -5,6 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, Literal, get_args
 
+import numpy as np
+
+from core.ir import Graph, Ints
+from core.structure.memory import remembered
+
 Category = Literal[
     "convolution", "matrix", "attention", "recurrent", "normalisation", "activation", "pooling",
     "elementwise", "reduction", "shape", "constant", "quantization", "control flow", "other",
@@ -72,3 +77,17 @@ def category(op_type: str) -> Category:
     if "pool" in name:
         return "pooling"
     return "matrix" if "matmul" in name or "gemm" in name else "other"
+
+
+def node_categories(graph: Graph) -> Ints:
+    """Category of every node as an index into ``CATEGORIES``."""
+
+    def make() -> Ints:
+        c = graph.columns
+        table = np.zeros(len(c.strings), np.int32)
+        codes: list[int] = np.unique(c.op_type).tolist()
+        for code in codes:
+            table[code] = CATEGORIES.index(category(c.strings[code]))
+        return table[c.op_type]
+
+    return remembered(graph, "categories", make)

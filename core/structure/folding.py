@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from core.ir import Graph, Ints, Model
 from core.structure.border import border
-from core.structure.categories import CATEGORIES, Category, category
+from core.structure.categories import CATEGORIES, Category, category, node_categories
 from core.structure.hidden import constants, shape_arithmetic
-from core.structure.memory import remembered
 from core.structure.picture import Picture, ViewEdge, ViewNode
 from core.structure.place import Place, functions
 from core.structure.regions import LEVELS, Level, RegionTree
@@ -32,6 +31,7 @@ class Item:
     region: int = -1
     slice_id: str = ""
     label: str = ""
+    visible: Ints | None = None
 
 
 def draw(model: Model, place: Place, *, level: Level, limit: int, hide_constants: bool, hide_shapes: bool) -> Picture:
@@ -103,12 +103,13 @@ def _within(tree: RegionTree, region: int, shown: NDArray[np.bool_]) -> list[Ite
         if visible.size == 1:
             items.append(Item(visible))
         elif visible.size > 1:
-            items.append(Item(inner, child))
+            items.append(Item(inner, child, visible=visible))
     return items
 
 
 def _first(flow: Topology, item: Item) -> int:
-    return int(flow.position[item.members].min())
+    seen = item.members if item.visible is None else item.visible
+    return int(flow.position[seen].min())
 
 
 def _slices(place: Place, flow: Topology, items: list[Item], room: int) -> list[Item]:
@@ -154,20 +155,6 @@ def _nodes(model: Model, place: Place, items: Sequence[Item], shown: NDArray[np.
         nodes.append(ViewNode(region.id, "region", region.label, "", members, _main_kind(kinds, inner), region.path,
                               region.confidence, region.evidence, region.detector, enterable=True))  # fmt: skip
     return nodes
-
-
-def node_categories(graph: Graph) -> Ints:
-    """Category of every node as an index into ``CATEGORIES``."""
-
-    def make() -> Ints:
-        c = graph.columns
-        table = np.zeros(len(c.strings), np.int32)
-        codes: list[int] = np.unique(c.op_type).tolist()
-        for code in codes:
-            table[code] = CATEGORIES.index(category(c.strings[code]))
-        return table[c.op_type]
-
-    return remembered(graph, "categories", make)
 
 
 def _main_kind(kinds: Ints, members: Sequence[int]) -> Category:

@@ -93,8 +93,18 @@ def grow(graph: int, drafts: Sequence[Draft], home: Ints, *, least: int = 2) -> 
     kept, heir = _kept(drafts, sizes, len(home), least)
     final = np.array([*heir, -1], np.int32)[home] if len(drafts) else home
     members = _members([entry.parent for entry in kept], final)
+    _distinguish(kept)
     regions = tuple(_region(graph, draft, members[place]) for place, draft in enumerate(kept))
     return RegionTree(graph, regions, final.astype(np.int32))
+
+
+def _distinguish(drafts: Sequence[Draft]) -> None:
+    """Give equal keys a number, for ids name one region each."""
+    seen: dict[str, int] = {}
+    for draft in drafts:
+        times = seen[draft.key] = seen.get(draft.key, 0) + 1
+        if times > 1:
+            draft.key = f"{draft.key}#{times}"
 
 
 def _sizes(drafts: Sequence[Draft], home: Ints) -> list[int]:

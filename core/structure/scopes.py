@@ -12,7 +12,7 @@ from core.ir import Graph, Ints, Model
 from core.limits import NESTING
 from core.structure.memory import remembered
 from core.structure.regions import Draft, RegionTree, grow
-from core.structure.topology import rows_of
+from core.structure.topology import rows_of, topology
 
 SEPARATOR: Final = "\0"
 _CONFIDENCE: Final = {"metadata": 1.0, "node names": 0.9, "value names": 0.7, "weight names": 0.7}
@@ -39,6 +39,7 @@ def _tree(model: Model, graph: Graph) -> RegionTree:
     for node, path in enumerate(paths):
         if path:
             home[node] = _place(path, places, drafts, source, evidence)
+    _fill_gaps(model, graph, home, drafts)
     _adopt_constants(graph, home, drafts)
     _set_levels(drafts)
     return grow(graph.index, drafts, home)
@@ -89,12 +90,25 @@ def _from_metadata(_model: Model, graph: Graph) -> Iterable[Path]:
 
 def _metadata_path(text: str) -> Path:
     """``/blocks.0/blocks.0.ln1`` is ``blocks.0``, ``ln1``: inner parts repeat the outer ones."""
-    parts, path, before = text.split("/"), list[str](), ""
-    for part in parts[:NESTING]:
+    if "/" not in text:
+        return _dotted(text)
+    path, before = list[str](), ""
+    for part in text.split("/")[:NESTING]:
         if not part:
             continue
         path.append(part[len(before) + 1 :] if before and part.startswith(before + ".") else part)
         before = part
+    return tuple(path)
+
+
+def _dotted(text: str) -> Path:
+    """``blocks.0.ln1`` is ``blocks.0``, ``ln1``: a number goes with the name before it."""
+    path: list[str] = []
+    for part in text.split(".")[:NESTING]:
+        if part.isdecimal() and path:
+            path[-1] = f"{path[-1]}.{part}"
+        elif part:
+            path.append(part)
     return tuple(path)
 
 
@@ -126,7 +140,7 @@ def _from_weights(_model: Model, graph: Graph) -> Iterable[Path]:
         outer = name.rpartition(".")[0]
         if outer and not paths[node] and ":" not in name:
             if outer not in known:
-                known[outer] = tuple(part for part in outer.split(".") if part)[:NESTING]
+                known[outer] = _dotted(outer)
             paths[node] = known[outer]
     return paths
 
@@ -156,6 +170,17 @@ def _cut(parts: list[str], op_type: str) -> Path:
         if part:
             path.append(part)
     return tuple(path)
+
+
+def _fill_gaps(model: Model, graph: Graph, home: Ints, drafts: list[Draft]) -> None:
+    """An operator that an exporter put in without a name belongs to the module that is all around it."""
+    flow = topology(model, graph)
+    for node in flow.order[home[flow.order] < 0].tolist():
+        before = {int(home[other]) for other in flow.predecessors(node)}
+        after = {int(home[other]) for other in flow.successors(node)}
+        around = before | after
+        if before and after and -1 not in around and len(around) <= _SHARED:
+            home[node] = _common(around, drafts)
 
 
 def _adopt_constants(graph: Graph, home: Ints, drafts: list[Draft]) -> None:

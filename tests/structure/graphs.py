@@ -8,7 +8,8 @@ from core.ir import Graph, GraphBuilder, Model, Tensor
 
 
 def model_of(*graphs: Graph, tensors: Sequence[Tensor] = (), path: str = "toy.onnx") -> Model:
-    return Model("onnx", "ONNX model", path, (), {}, tuple(tensors), tuple(graphs), {})
+    stored = tuple(tensors) or tuple(Tensor(f"w{i}", "float32", (8, 8), None) for i in range(64))
+    return Model("onnx", "ONNX model", path, (), {}, stored, tuple(graphs), {})
 
 
 def graph_of(
