@@ -69,6 +69,8 @@ class Quick:
             last = _end(window.data, at - base, base)
             if top >= stop or window.data[at - base] not in self.tags or not at < last <= min(stop, at + INLINE):
                 return at
+            if last <= top:  # it was there as a whole and is left to others
+                return at
             window.load(at, last)
         return at
 
