@@ -19,6 +19,7 @@ from core.structure.place import node_numbers
 from core.structure.regions import LEVELS, Level
 from core.structure.view import LIMIT, GraphView, graph_view
 
+_TURN: Final = "graph.find"
 _SMALL: Final = 130
 """Operators that are drawn one by one at first sight."""
 
@@ -105,8 +106,9 @@ def _head(artifact: str, model: Model, view: GraphView) -> None:
 
 
 def _find(artifact: str, model: Model) -> None:
-    with st.popover("Find", icon=":material/search:"):
-        text = st.text_input("Operator", placeholder="name or type", key="graph-find", live=True)
+    turn = st.session_state.get(_TURN, 0)  # a jump closes the list: the next one is a new one
+    with st.popover("Find", icon=":material/search:", key=f"graph-find-{turn}"):
+        text = st.text_input("Operator", placeholder="name or type", key=f"graph-find-text-{turn}", live=True)
         hits = find(model, text or "")
         if text and not hits:
             st.caption("No operator has this in its name or type.")
@@ -128,6 +130,7 @@ def _select(place: str, item: str) -> None:
 def _jump(artifact: str, node: str) -> None:
     """Select an operator and go where it is drawn."""
     model = models.get(session.actor(), artifact)
+    st.session_state[_TURN] = st.session_state.get(_TURN, 0) + 1
     session.set_view(selection=node, inside=way_to(model, node, _level(model), session.view().inside))
 
 

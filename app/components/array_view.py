@@ -20,6 +20,9 @@ from core.statistics.types import Histogram, TensorStats
 WINDOW: Final = 1024
 """Elements along one axis that a picture fetches at once."""
 
+COMPACT: Final = 260
+"""Height below which a picture stands in a narrow place."""
+
 Index = tuple[int | slice, ...]
 Fetch = Callable[[Index], NDArray[Any]]
 
@@ -92,7 +95,7 @@ def picture(
         figure = charts.line(part, theme.palette(), axis=cut.columns)
         theme.draw(figure, height=height, key=f"{key}-line", alt="The values as a line")
     else:
-        figure = charts.heatmap(part, theme.palette(), rows=cut.rows, columns=cut.columns)
+        figure = charts.heatmap(part, theme.palette(), rows=cut.rows, columns=cut.columns, compact=height < COMPACT)
         theme.draw(figure, height=height, key=f"{key}-heatmap", alt="The values as a heatmap")
 
 

@@ -49,8 +49,13 @@ def histogram(data: Histogram, colours: Palette, *, log: bool = False) -> go.Fig
     return figure
 
 
-def heatmap(values: NDArray[Any], colours: Palette, *, rows: str = "row", columns: str = "column") -> go.Figure:
-    """A picture of a 2-D array; diverging and centred on zero where it has both signs, row 0 on top."""
+def heatmap(
+    values: NDArray[Any], colours: Palette, *, rows: str = "row", columns: str = "column", compact: bool = False
+) -> go.Figure:
+    """A picture of a 2-D array; diverging and centred on zero where it has both signs, row 0 on top.
+
+    ``compact`` lays the colour scale under the picture instead of beside it.
+    """
     numbers = np.asarray(values, np.float64)
     row_step, column_step = (max(1, -(-size // PICTURE_SIDE)) for size in numbers.shape)
     thin = numbers[::row_step, ::column_step]
@@ -67,7 +72,13 @@ def heatmap(values: NDArray[Any], colours: Palette, *, rows: str = "row", column
             zmin=low,
             zmax=high,
             colorscale=scale(colours.diverging if both else colours.sequential),
-            colorbar={"title": {"text": "value", "side": "top"}, "thickness": 10, "outlinewidth": 0, "len": 1.0},
+            colorbar={
+                "title": {"text": "value", "side": "top"},
+                "thickness": 8 if compact else 10,
+                "outlinewidth": 0,
+                "len": 1.0,
+                **({"orientation": "h", "y": -0.25, "yanchor": "top", "title": None} if compact else {}),
+            },
             hoverongaps=False,
             hovertemplate=f"{inert(rows)} %{{y}}, {inert(columns)} %{{x}}<br>%{{z:.5g}}<extra></extra>",
         )

@@ -29,7 +29,7 @@ ABOVE: Final = 262
 
 _CSS: Final = f"""<style>
 .st-key-graph-canvas-frame iframe {{ height: max({LEAST_HEIGHT}px, calc(100vh - {ABOVE}px)) !important; }}
-.st-key-inspector {{ height: max({LEAST_HEIGHT + 64}px, calc(100vh - {ABOVE - 64}px)) !important; }}
+div[height="{LEAST_HEIGHT + 64}px"] {{ min-height: max({LEAST_HEIGHT + 64}px, calc(100vh - {ABOVE - 64}px)); }}
 </style>"""
 MOST: Final = 150
 """Nodes it draws in good time: its cost grows with the square of their number."""
@@ -111,7 +111,7 @@ def graph_config(colours: Palette, width: int) -> dict[str, Any]:
     """Options of vis.js: places are ours, so no physics and no layout; zoom and drag stay."""
     return {
         "width": "100%",
-        "height": "100vh",
+        "height": f"max({LEAST_HEIGHT}px, 100vh)",  # vis.js only looks for "px" or "%"
         "physics": {"enabled": False},
         "layout": {"hierarchical": {"enabled": False}},
         "interaction": {
