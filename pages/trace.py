@@ -53,6 +53,7 @@ def draw() -> None:
         if asked:
             with error_box.guard():
                 consent.ask(artifact, limits, latency=latency)
+        consent.pending(artifact, limits)
     _results(artifact)
 
 

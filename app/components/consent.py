@@ -10,7 +10,7 @@ import streamlit as st
 from app import format_text, session
 from app.components import error_box
 from app.plain_text import mono, shorten
-from app.services import tracing
+from app.services import models, tracing
 from app.services.tracing import Prepared
 from core.trace.types import RunLimits, TraceRequest
 
@@ -18,12 +18,22 @@ _HELD: Final = "trace.prepared"
 
 
 def ask(artifact: str, limits: RunLimits, *, latency: bool) -> None:
-    """Prepare a run and open the dialog about it."""
-    with st.spinner("Making the inputs…"):
-        prepared = tracing.prepare(session.actor(), artifact, limits, latency=latency)
+    """Prepare a run that waits for consent; ``pending`` then asks for it."""
     _drop()
-    st.session_state[_HELD] = prepared
-    _dialog(prepared)
+    with st.spinner("Making the inputs…"):
+        st.session_state[_HELD] = tracing.prepare(session.actor(), artifact, limits, latency=latency)
+
+
+def pending(artifact: str, limits: RunLimits) -> None:
+    """Open the dialog about the run that waits; one of another model or under other limits is dropped."""
+    prepared: Prepared | None = st.session_state.get(_HELD)
+    if prepared is None:
+        return
+    same = models.status(session.actor(), artifact).quick == prepared.artifact
+    if same and prepared.request.limits == limits:
+        _dialog(prepared)
+    else:
+        _drop()
 
 
 def _drop() -> None:
