@@ -12,7 +12,6 @@ from typing import Any, Final, TypeGuard
 
 from core.errors import BrokenFile
 from core.formats._pickle import Call, as_dict
-from core.formats._script_code import dotted
 from core.formats._torch_objects import child_table, module_state
 from core.ir import Attribute, AttributeValue, Finding, Graph, GraphBuilder
 from core.limits import NODES, check
@@ -91,7 +90,7 @@ class _Maker:
 
     def _value(self, name: str, node: ast.expr) -> int:
         """The value that an expression gives, through a node where it is an operation."""
-        path = dotted(node)
+        path = _path(node)
         if path.startswith("self."):
             return self._stored(path.removeprefix("self."))
         if isinstance(node, ast.Name) and node.id in self._names:
@@ -110,7 +109,7 @@ class _Maker:
         """Domain, operator and module path of an expression."""
         match node:
             case ast.Call(func=function):
-                name = dotted(function)
+                name = _path(function)
                 if name.startswith("self."):
                     scope = name.removeprefix("self.")
                     return "torch.nn", self._class_of(scope), scope
@@ -151,6 +150,21 @@ class _Maker:
                 found.append(self._names[item.id])
             pending.extend(reversed(list(ast.iter_child_nodes(item))))
         return found
+
+
+def _path(node: ast.expr) -> str:
+    """``self.stem.0`` of ``self.stem`` and ``getattr(..., "0")`` in any nesting, empty for anything else."""
+    match node:
+        case ast.Attribute(value=owner, attr=name):
+            before = _path(owner)
+            return f"{before}.{name}" if before else ""
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str() as name)]):
+            before = _path(owner)
+            return f"{before}.{name}" if before else ""
+        case ast.Name(id=name):
+            return name
+        case _:
+            return ""
 
 
 def _attributes(call: ast.Call) -> list[Attribute]:
