@@ -115,7 +115,10 @@ def tighten() -> None:
         '[data-testid="stMainBlockContainer"] { padding-left: 2rem; padding-right: 2rem; }'
         '[data-testid="stHeader"] { height: 2.5rem; min-height: 2.5rem; }'
         '[data-testid="stMainBlockContainer"] { padding-top: 2.75rem; }'
-        "}</style>"
+        "}"
+        '[data-testid="stLayoutWrapper"]:has(> .st-key-jobs-panel), .st-key-jobs-panel'
+        " { flex-shrink: 0; min-width: max-content; }"
+        "</style>"
     )
 
 

@@ -36,25 +36,27 @@ def _panel() -> None:
     shown = [job for job in active if job.kind not in _QUIET]
     if not shown:
         return
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
-        _line(shown[0], 200)
+    with st.container(
+        key="jobs-panel", horizontal=True, wrap=False, vertical_alignment="center", gap="xsmall", width="content"
+    ):
+        _line(shown[0])
         if len(shown) > 1:
             with st.popover(f"+{len(shown) - 1}", type="tertiary"):
                 for job in shown[1:]:
                     with st.container(horizontal=True, vertical_alignment="center"):
-                        _line(job, 260)
+                        _line(job)
 
 
-def _line(job: Job, width: int) -> None:
-    st.progress(job.share or 0.0, text=plain(progress_text(job), 60), width=width)
+def _line(job: Job) -> None:
+    """One line of the bar's own height, so that nothing below moves when a job comes and goes."""
+    st.markdown(f":gray[{plain(progress_text(job), 40)}]", width="content", wrap=False)
+    st.progress(job.share or 0.0, width=110)
     if st.button("Stop", key=f"stop-{job.id}", type="tertiary", icon=":material/stop_circle:"):
         jobs.cancel(session.actor(), job.id)
 
 
 def progress_text(job: Job) -> str:
-    """``tracing… 43 %``, or how many where the total is unknown."""
+    """``trace 43 %``; without a figure where the total is unknown."""
     if job.state == "queued":
-        return f"{job.title}: waiting"
-    if job.share is None:
-        return job.message or f"{job.title}…"
-    return f"{job.message or job.title} {100 * job.share:.0f}{THIN}%"
+        return f"{job.kind} waits"
+    return f"{job.kind}…" if job.share is None else f"{job.kind} {100 * job.share:.0f}{THIN}%"
