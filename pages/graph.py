@@ -34,7 +34,7 @@ def draw() -> None:
         return
     level = _level(model)
     selected = session.view().selection
-    place = _place(model, level, selected)
+    place = _place(artifact, level, selected)
     view = _view(artifact, level, place)
     _head(artifact, model, view)
     left, right = st.columns([3, 1], gap="small")
@@ -59,11 +59,11 @@ def _level(model: Model) -> Level:
     return "operator" if graph is not None and graph.node_count <= _SMALL else "layer"
 
 
-def _place(model: Model, level: Level, selected: str) -> str:
+def _place(artifact: str, level: Level, selected: str) -> str:
     """Where to stand: as the address says, else where the selected operator is drawn."""
     inside = session.view().inside
     if not inside and node_numbers(selected) is not None:
-        return way_to(model, selected, level)
+        return models.derived(session.actor(), artifact, ("way", level, selected), lambda m: way_to(m, selected, level))
     return inside
 
 
