@@ -93,8 +93,8 @@ def test_pages_show_a_model_made_of_such_names(person: Person, tmp_path: Path) -
     person.page.on("request", lambda r: outside.append(r.url) if "example.invalid" in r.url else None)
     person.go()
     person.fill("or a path on this machine", str(path))
-    person.click("Open")
-    person.sees(NAMES[0])
+    person.sees("What can be done with it")
+    expect(person.page.locator(".slot .name").first).to_have_text(NAMES[0])
     for title in person.page.get_by_test_id("stSidebar").get_by_role("link").all_inner_texts():
         person.visit(title.splitlines()[-1])
         assert person.page.evaluate("window.pwned") is None, title
