@@ -66,10 +66,11 @@ class Quick:
                 at = base + after
                 continue
             at = base - 1 - after
+            if at >= top:  # the window ends between two messages
+                continue
             last = _end(window.data, at - base, base)
-            if top >= stop or window.data[at - base] not in self.tags or not at < last <= min(stop, at + INLINE):
-                return at
-            if last <= top:  # it was there as a whole and is left to others
+            whole = last <= top  # it is there as a whole, and left to others
+            if whole or window.data[at - base] not in self.tags or not at < last <= min(stop, at + INLINE):
                 return at
             window.load(at, last)
         return at
