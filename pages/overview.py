@@ -5,26 +5,20 @@ from __future__ import annotations
 from typing import Final, get_args
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
-from app import format_text, session, theme
-from app.components.charts import inert
+from app import format_text, session
 from app.components.figures import Figure, figures
 from app.components.findings import findings_table
-from app.components.graph_canvas import blend, hue
-from app.components.shares import Share, shares
+from app.components.operators_chart import operators_chart
 from app.components.signature import signature
+from app.components.weights_map import weights_map
 from app.plain_text import mono, shorten
 from app.services import models
 from core import overview
 from core.ir import CapabilityName, Model
-from core.overview import Part, TypeShare
 
 _ROW: Final = 30
-_OPERATORS: Final = 12
-_TYPES: Final = 8
-_NEARLY: Final = 0.9
 
 
 def draw() -> None:
@@ -36,9 +30,9 @@ def draw() -> None:
         findings_table(model.findings, key="overview-findings", rows=4)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _map(artifact, model)
+        weights_map(artifact)
     with right:
-        _operators(artifact, model)
+        operators_chart(artifact)
     _capabilities(model)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -94,149 +88,6 @@ def _version_figure(model: Model) -> Figure:
 
 def _opset_text(model: Model) -> str:
     return ", ".join(f"{domain} {version}" for domain, version in model.opsets.items())
-
-
-# --- where the bytes are ----------------------------------------------------------------
-
-
-def _map(artifact: str, model: Model) -> None:
-    head = st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small")
-    head.markdown("## Weights", anchors=False, width="stretch")
-    by = head.segmented_control(
-        "Grouped by", ["module", "operator"], default="module", required=True,
-        key="overview-by", label_visibility="collapsed", format_func=lambda word: f"by {word}",
-    )  # fmt: skip
-    measure = head.segmented_control(
-        "Measured in", ["bytes", "parameters"], default="bytes", required=True,
-        key="overview-measure", label_visibility="collapsed",
-    )  # fmt: skip
-    by_operator, by_bytes = by == "operator", measure == "bytes"
-    actor = session.actor()
-    parts = models.derived(
-        actor, artifact, ("parts", by_operator), lambda m: overview.parts(m, "operator" if by_operator else "module")
-    )
-    mix = models.derived(actor, artifact, "dtypes", overview.dtype_mix)
-    if not mix:
-        st.caption("This file stores no tensors.")
-        return
-    hues = _type_colours(mix)
-    whole = sum(row.nbytes if by_bytes else row.elements for row in mix)
-    shares(
-        [
-            Share(
-                hues[row.dtype],
-                row.dtype,
-                row.nbytes if by_bytes else row.elements,
-                f"{format_text.size(row.nbytes) if by_bytes else format_text.count(row.elements)}, "
-                f"{format_text.share(row.nbytes if by_bytes else row.elements, whole)} in "
-                f"{format_text.plural(row.tensors, 'tensor')}",
-            )
-            for row in mix[:_TYPES]
-        ],
-        key="overview-types",
-        mono=True,
-    )
-    theme.draw(
-        _treemap(parts, hues, by_bytes), height=340, top=26, key=f"overview-map-{by}-{measure}",
-        alt=f"Treemap of {measure} by {by}, coloured by element type",
-    )  # fmt: skip
-
-
-def _type_colours(mix: tuple[TypeShare, ...]) -> dict[str, str]:
-    hues = theme.palette().categories
-    return {row.dtype: hues[min(place, theme.OTHER)] for place, row in enumerate(mix)}
-
-
-def _treemap(parts: tuple[Part, ...], hues: dict[str, str], by_bytes: bool) -> go.Figure:
-    colours = theme.palette()
-    values = [part.nbytes if by_bytes else part.elements for part in parts]
-    start = _start(parts, values)
-    fills = [
-        blend(hues.get(part.dtype, colours.muted), colours.surface, 0.38 if part.tensor >= 0 else 0.16)
-        for part in parts
-    ]
-    return go.Figure(
-        go.Treemap(
-            ids=[part.id for part in parts],
-            parents=[part.parent for part in parts],
-            labels=[inert(part.label) for part in parts],
-            values=values,
-            branchvalues="total",
-            text=[format_text.size(part.nbytes) if by_bytes else format_text.count(part.elements) for part in parts],
-            customdata=[inert(part.name, 160) for part in parts],
-            texttemplate="%{label}<br>%{text}",
-            hovertemplate="%{customdata}<br>%{text}, %{percentRoot:.1%} of all<extra></extra>",
-            textfont={"color": colours.text},
-            marker={
-                "colors": fills,
-                "line": {"width": 1, "color": colours.surface},
-                "pad": {"t": 20, "l": 3, "r": 3, "b": 3},
-            },
-            pathbar={
-                "visible": start != parts[0].id,
-                "thickness": 20,
-                "edgeshape": "/",
-                "textfont": {"color": colours.text},
-            },
-            level=start,
-            maxdepth=3,
-        )
-    )
-
-
-def _start(parts: tuple[Part, ...], values: list[int]) -> str:
-    """The innermost module that holds nearly everything: outer shells say nothing."""
-    start = parts[0].id
-    for part, value in zip(parts, values, strict=True):
-        if part.parent == start and part.tensor < 0 and part.tensors > 1 and value >= _NEARLY * values[0]:
-            start = part.id
-    return start
-
-
-# --- what it is made of -----------------------------------------------------------------
-
-
-def _operators(artifact: str, model: Model) -> None:
-    kinds = models.derived(session.actor(), artifact, "operators", overview.operators)
-    st.markdown("## Operators", anchors=False)
-    if not kinds:
-        st.caption("This file has weights and no graph.")
-        return
-    colours = theme.palette()
-    shown = kinds[:_OPERATORS]
-    present = list(dict.fromkeys(kind.category for kind in shown))
-    shares([Share(hue(name, colours), name) for name in present], key="overview-categories", bar=False)
-    figure = go.Figure(
-        go.Bar(
-            x=[kind.count for kind in shown],
-            y=[inert(kind.op_type, 24) for kind in shown],
-            orientation="h",
-            marker={"color": [hue(kind.category, colours) for kind in shown], "line": {"width": 0}},
-            text=[format_text.count(kind.count) for kind in shown],
-            textposition="outside",
-            cliponaxis=False,
-            customdata=[[inert(kind.op_type, 160), kind.category] for kind in shown],
-            hovertemplate="%{customdata[0]}: %{x}<br>%{customdata[1]}<extra></extra>",
-        )
-    )
-    figure.update_layout(bargap=0.35)
-    figure.update_xaxes(visible=False)
-    figure.update_yaxes(
-        autorange="reversed", showgrid=False, showline=False, tickfont={"size": 12}, ticklabelstandoff=6
-    )
-    event = theme.draw(
-        figure, height=24 * len(shown) + 16, key="overview-operators", on_select="rerun", selection_mode="points",
-        alt="Operators by how often they occur; a bar leads to the first of its kind in the graph",
-    )  # fmt: skip
-    if len(kinds) > _OPERATORS:
-        rest = sum(kind.count for kind in kinds[_OPERATORS:])
-        more = format_text.plural(len(kinds) - _OPERATORS, "more kind")
-        st.caption(f"and {more} ({format_text.plural(rest, 'operator')})")
-    for point in event.selection.points:
-        session.go("graph", selection=shown[point["point_index"]].first, inside="", level="")
-
-
-# --- what can be done with it -----------------------------------------------------------
 
 
 def _capabilities(model: Model) -> None:

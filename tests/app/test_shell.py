@@ -73,6 +73,12 @@ def errors(at: AppTest) -> list[str]:
     return [box.value.replace("\u2060", "").replace("\\", "") for box in at.error]
 
 
+def test_settings_name_the_state_folder(tmp_path: Path) -> None:
+    at = start("settings")
+    assert not at.error
+    assert at.code[0].value == str(tmp_path / "home")
+
+
 def test_home_is_shown_with_links_to_every_page_that_exists() -> None:
     at = start()
     assert [link.label for link in at.sidebar.page_link] == [entry.title for entry in navigation.entries()]
@@ -103,6 +109,7 @@ def test_opening_a_path_leads_to_its_overview(model_file: Path) -> None:
     at.text_input(key="home-path-text").set_value(str(model_file))
     at.get_by_key("home-path").button[0].click().run()
     assert not at.exception
+    assert not at.error
     assert len(at.query_params["model"]) >= 16
     figures = {metric.label: metric.value.replace("\\", "") for metric in at.metric}
     assert figures == {"Parameters": "6", "Weights": "24\u202fB", "Operators": "1", "Opset": "17"}
@@ -111,6 +118,8 @@ def test_opening_a_path_leads_to_its_overview(model_file: Path) -> None:
 def test_overview_states_the_signature(model_file: Path) -> None:
     artifact = opening.open_path(LOCAL_OWNER, str(model_file))
     at = start("overview", model=artifact)
+    assert not at.error
+    assert len(at.get("plotly_chart")) == 2
     drawn = components(at)["modelglass_signature"]
     assert drawn["copied"] == "input x: float32[batch, 3]\noutput y: float32[batch, 2]"
     assert drawn["inputs"][0]["dims"] == [{"text": "batch", "dynamic": True}, {"text": "3", "dynamic": False}]
