@@ -14,8 +14,8 @@ from app.plain_text import plain
 from app.services import jobs
 
 _EVERY: Final = 0.7
-_QUIET: Final = ("hash",)
-"""Kinds whose progress the model bar shows in words instead."""
+_QUIET: Final = ("hash", "warm-up")
+"""Kinds that need no Stop: the bar says how far the hash is, the warm-up is nobody's wish."""
 
 
 def jobs_panel(active: Sequence[Job]) -> None:
