@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import format_text, session
+from app.components.architecture_panel import architecture_panel
 from app.components.figures import Figure, figures
 from app.components.findings import findings_table
 from app.components.operators_chart import operators_chart
@@ -33,6 +34,7 @@ def draw() -> None:
         weights_map(artifact)
     with right:
         operators_chart(artifact)
+    architecture_panel(model)
     _capabilities(model)
     left, right = st.columns(2, gap="medium")
     with left:
