@@ -6,10 +6,17 @@ int4 and uint4 as one ``int8`` or ``uint8`` an element (as ``core.run.prepare`` 
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from core.dtypes import DType, mini_float_table
+from core.dtypes import DType, dtype_of, mini_float_table
+from core.errors import LimitExceeded, UsageError
+from core.limits import MIB
+
+MADE_ELEMENTS: Final = 128 * MIB
+"""Elements of one generated array."""
 
 
 def array_type(dtype: DType) -> np.dtype[np.generic]:
@@ -46,3 +53,49 @@ def bounds(dtype: DType) -> tuple[int, int]:
     if dtype.kind == "uint":
         return 0, (1 << dtype.bits) - 1
     return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def bounded(shape: tuple[int, ...], what: str = "the array") -> tuple[int, ...]:
+    """Return ``shape`` if an array of it may be generated.
+
+    Raises:
+        LimitExceeded: beyond ``MADE_ELEMENTS``.
+    """
+    elements = 1
+    for size in shape:
+        elements *= size
+    if elements > MADE_ELEMENTS:
+        raise LimitExceeded(
+            f"{what} would have {elements} elements, allowed are {MADE_ELEMENTS}", hint="Choose smaller sizes."
+        )
+    return shape
+
+
+def as_dtype(numbers: NDArray[np.generic], dtype_name: str) -> NDArray[np.generic]:
+    """Numbers of any shape as an element type: floats to the nearest, whole numbers only where they fit.
+
+    Raises:
+        UsageError: if a number is none, or lies outside an integer type, or the type is text.
+    """
+    dtype = dtype_of(dtype_name)
+    if dtype.kind in ("string", "opaque"):
+        raise UsageError(f"numbers cannot be made as {dtype.name}")
+    if dtype.kind == "bool":
+        return numbers != 0
+    if dtype.kind == "complex":
+        return numbers.astype(array_type(dtype))
+    if dtype.kind == "float":
+        with np.errstate(over="ignore"):  # beyond float16 is infinite, as in every cast
+            return encode(numbers.astype(np.float64 if dtype.bits == 64 else np.float32), dtype)
+    if numbers.dtype.kind == "b":
+        return numbers.astype(array_type(dtype))
+    least, most = bounds(dtype)
+    whole = np.rint(numbers.astype(np.float64)) if numbers.dtype.kind == "f" else numbers
+    if whole.size:
+        low, high = whole.min(), whole.max()
+        if not (np.isfinite(low) and np.isfinite(high)) or int(low) < least or int(high) > most:
+            raise UsageError(
+                f"numbers from {low:g} to {high:g} do not fit {dtype.name}, which holds {least} to {most}",
+                hint="Choose another element type or range.",
+            )
+    return whole.astype(array_type(dtype))

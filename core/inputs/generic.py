@@ -15,11 +15,15 @@ from core.dtypes import DTYPES, DType
 from core.errors import InputMismatch, LimitExceeded, Unavailable
 from core.inputs.encode import array_type, bounds, encode
 from core.inputs.npy import ARRAY_BYTES, read_npy
+from core.inputs.produce import produce_for
 from core.inputs.recipe import Recipe, Slot, bind, concrete_shape, open_dimensions
 from core.ir import Graph, Model
 
 INTEGERS: Final = (0, 9)
 """Range of random integers where nothing better is known."""
+
+BASIC: Final = frozenset({"random", "zeros", "ones", "npy"})
+"""Kinds made here; all others by ``produce.produce_for``."""
 
 IMAGE_SIDE: Final = 64
 SEQUENCE: Final = 16
@@ -67,6 +71,8 @@ def generate(slot: Slot, recipe: Recipe) -> NDArray[np.generic]:
         BrokenFile, UnreadableFile: as ``npy.read_npy``.
     """
     dtype = _element_type(slot)
+    if recipe.kind not in BASIC:
+        return produce_for(slot, recipe).array
     if recipe.kind == "npy":
         return _from_file(slot, recipe, dtype)
     shape = concrete_shape(slot, recipe.dims)

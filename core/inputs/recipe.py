@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol, get_args
+from typing import Final, Protocol, cast
 
 from core.errors import InputMismatch, UsageError
+from core.inputs.kinds import kind_of
+from core.inputs.options import Option, checked
 from core.ir import Dim
 from core.limits import ELEMENTS, RANK, check
 
-RecipeKind = Literal["random", "zeros", "ones", "npy"]
-KINDS: Final[tuple[RecipeKind, ...]] = get_args(RecipeKind)
+RecipeKind = str
+"""A name in ``core.inputs.kinds.KINDS``."""
 
 PLACEHOLDERS: Final = frozenset({"", "?", "-1", "none", "unknown", "dynamic"})
 """Dimension names that exporters write for "not known": equal ones do not mean equal sizes."""
+
+READY: Final = "ready:"
+"""Begins a path that means a picture shipping with Modelglass, e.g. ``ready:picture``."""
 
 _SUM: Final = re.compile(r"\w+( \+ \w+)+")
 
@@ -44,12 +49,14 @@ class Recipe:
     """What to put into one input.
 
     Attributes:
-        kind: ``random``, ``zeros``, ``ones`` or ``npy``.
+        kind: a name in ``kinds.KINDS``.
         seed: of the random numbers.
         low, high: range of random numbers, both ends included for integers; ``None`` for the
             standard normal distribution (floats) or 0 to 9 (integers).
         dims: sizes by ``dimension_key``; a ``npy`` recipe takes them from its file.
         path: the ``.npy`` file.
+        options: parameters of the kind as ``kinds.KINDS`` lists them; what is left out follows from
+            the input (shape, dtype) or is the default.
     """
 
     kind: RecipeKind = "random"
@@ -58,9 +65,23 @@ class Recipe:
     high: float | None = None
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
     path: str = ""
+    options: Mapping[str, Option] = field(default_factory=dict[str, Option])
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files and folders that the recipe reads; ready-made ones that ship with us are none."""
+        found = [self.path] if self.kind == "npy" else []
+        for param in kind_of(self.kind).params:
+            value = self.options.get(param.name, ())
+            if param.type == "path" and isinstance(value, str):
+                found.append(value)
+            elif param.type == "paths" and isinstance(value, tuple):
+                found += [str(item) for item in value]
+        return tuple(path for path in found if path and not path.startswith(READY))
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON values; ``from_json`` reads them back."""
+        options = {name: list(v) if isinstance(v, tuple) else v for name, v in self.options.items()}
         return {
             "kind": self.kind,
             "seed": self.seed,
@@ -68,6 +89,7 @@ class Recipe:
             "high": self.high,
             "dims": dict(self.dims),
             "path": self.path,
+            **({"options": options} if options else {}),
         }
 
     @staticmethod
@@ -83,26 +105,34 @@ class Recipe:
             data.get("dims", {}),
             data.get("path", ""),
         )
-        known: RecipeKind | None = next((k for k in KINDS if k == kind), None)
-        if known is None:
-            raise UsageError(f"no input recipe is called {kind!r}", hint="Use one of " + ", ".join(KINDS) + ".")
+        known = kind_of(kind)
         if not isinstance(seed, int) or not 0 <= seed < 1 << 63:
             raise UsageError(f"the seed of an input recipe is {seed!r}, expected 0 to 2**63 - 1")
-        if not isinstance(dims, Mapping) or not isinstance(path, str):
-            raise UsageError("an input recipe needs dims as an object and path as text")
+        options = data.get("options", {})
+        if not isinstance(dims, Mapping) or not isinstance(path, str) or not isinstance(options, Mapping):
+            raise UsageError("an input recipe needs dims and options as objects and path as text")
         sizes = {str(name): _size(str(name), size) for name, size in dims.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return Recipe(known, seed, _number(data, "low"), _number(data, "high"), sizes, path)
+        chosen = checked(known, cast("Mapping[str, object]", options))
+        return Recipe(known.name, seed, _number(data, "low"), _number(data, "high"), sizes, path, chosen)
 
     def describe(self) -> str:
         """The recipe in a few words, e.g. ``random 0 to 9, seed 0`` or ``always 16000``."""
         if self.kind == "npy":
-            return "file " + re.split(r"[/\\]", self.path)[-1]
+            return "file " + _last_part(self.path or str(self.options.get("path", "")))
         if self.kind != "random":
-            return self.kind
+            return self._words()
         if self.low is not None and self.low == self.high:
             return f"always {self.low:g}"
         span = "" if self.low is None and self.high is None else f" {_short(self.low)} to {_short(self.high)}"
         return f"random{span}, seed {self.seed}"
+
+    def _words(self) -> str:
+        names = [_last_part(path) for path in self.files[:3]]
+        options = [
+            f"{name} {value}" for name, value in self.options.items()
+            if not isinstance(value, tuple) and len(str(value)) <= 24 and str(value) not in self.files
+        ]  # fmt: skip
+        return ", ".join([" ".join([kind_of(self.kind).title.lower(), *names]), *options[:4]])
 
 
 def dimension_key(slot: Slot, axis: int) -> str | None:
@@ -222,6 +252,10 @@ def _number(data: Mapping[str, object], name: str) -> float | None:
     if found is None or (isinstance(found, int | float) and abs(found) < float("inf")):
         return found
     raise UsageError(f"{name} of an input recipe is {found!r}, expected a finite number")
+
+
+def _last_part(path: str) -> str:
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
 def _short(value: float | None) -> str:
