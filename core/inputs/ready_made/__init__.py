@@ -1,0 +1,1 @@
+"""Pictures and signals that ship with Modelglass, written by ``tools/make_ready.py``."""
