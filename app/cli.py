@@ -11,7 +11,7 @@ from importlib.metadata import version
 from types import FrameType
 from typing import Final, NoReturn
 
-from app import cli_inspect, cli_trace
+from app import cli_input, cli_inspect, cli_trace
 from app.cli_text import printable
 from core.errors import Cancelled, ModelError
 
@@ -30,6 +30,7 @@ VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] =
     "stats": (_STATS, cli_inspect.add_stats),
     "graph": ("its graph at a level, or inside one region", cli_inspect.add_graph),
     "trace": ("run it under limits and keep every intermediate value", cli_trace.add_trace),
+    "input": ("make an input: a picture, a recording, a table, a signal, random numbers", cli_input.add_input),
 }
 
 
@@ -52,7 +53,8 @@ def _run(given: list[str]) -> int:
     if given and given[0] in VERBS:
         title, add = VERBS[given[0]]
         parser = _Parser(prog=f"modelglass {given[0]}", description=title.capitalize() + ".", epilog=_EXITS)
-        parser.add_argument("file", metavar="FILE", help="a model file or folder")
+        what = ("KIND", "what to make") if given[0] == "input" else ("FILE", "a model file or folder")
+        parser.add_argument("file", metavar=what[0], help=what[1])
         add(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON document")
         code: int = _call(parser.parse_args(given[1:]))

@@ -18,6 +18,7 @@ from app.cli_text import Bar, cell, parse_size, parse_time, plain_numbers, print
 from core.errors import RunFailed, UsageError
 from core.inputs.generic import default_recipe, generate, shared_dims
 from core.inputs.npy import npy_head
+from core.inputs.npz import read_npz
 from core.inputs.recipe import Recipe, dimension_key, summed, with_dims
 from core.ir import Model
 from core.opening import open_model
@@ -33,6 +34,7 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     limits = RunLimits()
     add = parser.add_argument
     add("--input", metavar="NAME=X.npy", action="append", default=[], help="the array for one input (repeat)")
+    add("--inputs", metavar="X.npz", help="arrays for several inputs, by their names")
     add("--dim", metavar="NAME=N", action="append", default=[], help="the size of an open dimension (repeat)")
     kinds = parser.add_mutually_exclusive_group()
     for kind in ("random", "zeros", "ones"):
@@ -120,18 +122,23 @@ def _inputs(model: Model, options: argparse.Namespace) -> tuple[dict[str, NDArra
     slots = [slot for slot in input_slots(model) if not slot.type_text]
     files, dims = _pairs(options.input, "--input", "NAME=X.npy"), _dims(options.dim)
     names = {slot.name for slot in input_slots(model)}
-    for name in files:
+    arrays = read_npz(options.inputs) if options.inputs else {}
+    for name in [*files, *arrays]:
         if name not in names:
             raise UsageError(f"the model has no input {name!r}", path=model.path,
                              hint="Its inputs are: " + ", ".join(sorted(names)))  # fmt: skip
-    wanted = [slot for slot in slots if not slot.optional or slot.name in files]
-    recipes = {slot.name: _recipe(slot, model, options, files) for slot in wanted}
+    arrays = {name: array for name, array in arrays.items() if name not in files}
+    wanted = [slot for slot in slots if not slot.optional or slot.name in files or slot.name in arrays]
+    recipes = {slot.name: _recipe(slot, model, options, files) for slot in wanted if slot.name not in arrays}
     shapes = {name: npy_head(path).shape for name, path in files.items()}
+    shapes |= {name: array.shape for name, array in arrays.items()}
     given = {name: with_dims(recipe, dims) for name, recipe in recipes.items()}
     _check_dims(dims, wanted, model)
     known = shared_dims(wanted, given, shapes)
-    made = {slot.name: generate(slot, with_dims(recipes[slot.name], known)) for slot in wanted}
-    return made, {name: recipe.describe() for name, recipe in recipes.items()}
+    made = {slot.name: generate(slot, with_dims(recipes[slot.name], known)) for slot in wanted if slot.name in recipes}
+    texts = {name: array.astype(object) if array.dtype.kind in "US" else array for name, array in arrays.items()}
+    sources = {name: recipe.describe() for name, recipe in recipes.items()}
+    return made | texts, sources | {name: f"file {Path(options.inputs).name}" for name in arrays}
 
 
 def _recipe(slot: InputSlot, model: Model, options: argparse.Namespace, files: dict[str, str]) -> Recipe:

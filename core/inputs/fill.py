@@ -81,7 +81,7 @@ def one_hot(shape: tuple[int, ...], dtype: str, seed: int, axis: int, index: int
     at = _axis(axis, shape)
     if index >= shape[at]:
         raise UsageError(f"index of one_hot is {index}, the axis has {shape[at]} places")
-    rows = (*shape[:at], 1, *shape[at + 1:])
+    rows = (*shape[:at], 1, *shape[at + 1 :])
     places = np.random.default_rng(seed).integers(0, max(1, shape[at]), rows) if index < 0 else np.full(rows, index)
     numbers = np.zeros(shape, np.uint8)
     if numbers.size:

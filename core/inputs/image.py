@@ -44,7 +44,7 @@ def image(
     shown, facts = picture.resized(decoded, (height, width), fit, resample, shorter, fill)
     numbers = pixels_of(shown, channels, normalise, mean, std)
     source = Recipe("image", options={"path": path}).describe()
-    facts = {"path": path, **facts, "channels": channels, "normalise": normalise}
+    facts = {**facts, "channels": channels, "normalise": normalise}
     if layout == "qwen":
         rows, grid = qwen_patches(np.repeat(numbers[None], temporal, 0), patch, temporal, merge)
         facts["grid_thw"] = list(grid)

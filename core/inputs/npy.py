@@ -75,17 +75,45 @@ def read_npy(path: str | os.PathLike[str], nbytes: int = ARRAY_BYTES) -> NDArray
     try:
         head = _head(source)
         check("the size of the array", source.size - head.start, nbytes, path=source.path)
-        stored = np.dtype(head.descr)
         raw = bytearray(source.size - head.start)
         source.read_into(head.start, memoryview(raw))
-        flat = np.frombuffer(raw, stored) if raw else np.empty(_elements(head.shape), stored)
-        array = flat.reshape(head.shape, order="F" if head.fortran else "C")
-        return np.ascontiguousarray(array.astype(stored.newbyteorder("="), copy=False)).reshape(head.shape)
+        return _array(head, raw)
     finally:
         source.close()
 
 
-def _head(source: Source) -> NpyHead:
+def array_of(data: bytes, path: str) -> NDArray[np.generic]:
+    """The array of a ``.npy`` file that is in memory already; ``path`` is what messages call it.
+
+    Raises: as ``npy_head``.
+    """
+    head = _head(_Memory(data, path))
+    return _array(head, bytearray(data[head.start :]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Bytes in memory, read as a ``Source`` is."""
+
+    data: bytes
+    path: str
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, start: int, stop: int) -> bytes:
+        return self.data[start:stop]
+
+
+def _array(head: NpyHead, raw: bytearray) -> NDArray[np.generic]:
+    stored = np.dtype(head.descr)
+    flat = np.frombuffer(raw, stored) if raw else np.empty(_elements(head.shape), stored)
+    array = flat.reshape(head.shape, order="F" if head.fortran else "C")
+    return np.ascontiguousarray(array.astype(stored.newbyteorder("="), copy=False)).reshape(head.shape)
+
+
+def _head(source: Source | _Memory) -> NpyHead:
     start = source.read(0, min(source.size, 12))
     if not start.startswith(MAGIC):
         found = start[:6].hex(" ") or "an empty file"
@@ -121,7 +149,7 @@ def _parsed(text: str, path: str, start: int) -> NpyHead:
     return NpyHead(descr[1:-1], tuple(int(size) for size in sizes), order == "True", start)
 
 
-def _check_size(head: NpyHead, source: Source) -> None:
+def _check_size(head: NpyHead, source: Source | _Memory) -> None:
     expected = head.start + _elements(head.shape) * np.dtype(head.descr).itemsize
     if expected != source.size:
         raise BrokenFile(

@@ -127,11 +127,13 @@ class Recipe:
         return f"random{span}, seed {self.seed}"
 
     def _words(self) -> str:
-        names = [_last_part(path) for path in self.files[:3]]
+        paths = {name: v for name, v in self.options.items() if name in ("path", "paths")}
+        names = [_last_part(str(p)) for v in paths.values() for p in (v if isinstance(v, tuple) else (v,))][:3]
         options = [
-            f"{name} {value}" for name, value in self.options.items()
-            if not isinstance(value, tuple) and len(str(value)) <= 24 and str(value) not in self.files
-        ]  # fmt: skip
+            f"{name} {value}"
+            for name, value in self.options.items()
+            if name not in paths and not isinstance(value, tuple) and len(str(value)) <= 24
+        ]
         return ", ".join([" ".join([kind_of(self.kind).title.lower(), *names]), *options[:4]])
 
 

@@ -46,8 +46,8 @@ def table(
         chosen = _chosen(relation, columns, path)
         names = ", ".join(_quoted(name) for name in chosen)
         part = relation.project(names).limit(rows or (1 << 62), offset=skip)
-        counted: Any = part.aggregate("count(*)").fetchone()
-        bounded((int(counted[0]), len(chosen)), "the table")
+        counted: Any = part.aggregate("count(*)").fetchall()
+        bounded((int(counted[0][0]), len(chosen)), "the table")
         numbers = _numbers(part, chosen, missing, dtype, path)
     except duckdb.Error as error:
         raise BrokenFile(f"cannot be read as a table: {_first_line(error)}", path=path) from None
