@@ -146,6 +146,12 @@ _TABLE: Final[tuple[Kind, ...]] = (
           _choice("missing", ("refuse", "nan", "zero"), "what becomes of empty cells"),
           Param("transpose", "bool", False, "columns first"),
           Param("batch", "bool", True, "put an axis of 1 before"), _dtype())),
+    Kind("bytes", "Bytes of a file", "A file's bytes as whole numbers.", "core.inputs.file_bytes", "file_bytes", "file",
+         (_PATH, Param("length", "int", 2048, "numbers made", 1, 1 << 26),
+          _choice("part", ("start", "end", "both"), "which bytes; both is half from the start, half from the end"),
+          Param("block", "int", 4096, "bytes looked at on either side", 1, 1 << 26),
+          Param("strip", "bool", False, "leave out white space at the file's start and end"),
+          Param("pad", "int", 256, "number for what a shorter file lacks", 0, 65535), _dtype("int32"))),
     Kind("npy", "From .npy", "An array saved before.", "core.inputs.fill", "stored", "file", (_PATH,)),
 )  # fmt: skip
 
