@@ -172,7 +172,7 @@ def resized(
     if (image.height, image.width) != inner:
         image = image.resize((inner[1], inner[0]), method)
     facts["resized"] = list(inner)
-    top, left = (height - inner[0]) // 2, (width - inner[1]) // 2
+    top, left = int((height - inner[0]) / 2), int((width - inner[1]) / 2)
     facts["offset"] = [top, left]
     if fit == "letterbox":
         canvas = Image.new(image.mode, (width, height), (fill,) * len(image.getbands()))
