@@ -161,4 +161,5 @@ def _wrong(kind: Kind, param: Param, value: object) -> UsageError:
         wanted = f"at most {RANK} {wanted}"
     if math.isfinite(param.low) and math.isfinite(param.high):
         wanted += f" from {param.low:.12g} to {param.high:.12g}"
-    return UsageError(f"{param.name} of {kind.name} is {str(value)[:80]!r}, expected {wanted}")
+    shown = str(value)[:80] if isinstance(value, int | float) else repr(str(value)[:80])
+    return UsageError(f"{param.name} of {kind.name} is {shown}, expected {wanted}")

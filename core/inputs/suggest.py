@@ -165,12 +165,20 @@ def _picture(slot: Slot, model: Model | None, files: Beside) -> Proposal | None:
     whole = slot.dtype in ("uint8", "int8")
     numbers, said = ({"normalise": "none"}, "") if whole else _numbers(files.preprocessor)
     options |= numbers
+    if _reads_text(model):
+        options |= {"normalise": "-1..1", "channels": "bgr"}
+        said = ", from -1 to 1 and blue first as PaddleOCR's text recognisers take it"
     if layout == "qwen":
         options |= _qwen(files.preprocessor, shape)
     dims = _side_dims(slot, layout, model, files.preprocessor)
     if files.labels:
         said += f"; labels.txt names {files.labels} classes"
     return Proposal(Recipe("image", dims=dims, options=options), reason + said + ".")
+
+
+def _reads_text(model: Model | None) -> bool:
+    """Whether it is a text recogniser of PaddleOCR, which writes its characters into the metadata."""
+    return model is not None and "character" in model.metadata and model.metadata["character"].count("\n") > 8
 
 
 def _numbers(preprocessor: Mapping[str, Any]) -> tuple[dict[str, Option], str]:
@@ -218,7 +226,9 @@ def _side_dims(slot: Slot, layout: str, model: Model | None, preprocessor: Mappi
         given = cast("dict[str, Any]", size)
         height = given.get("height", given.get("shortest_edge", 0))
         width = given.get("width", given.get("shortest_edge", 0))
-    if not height and model is not None:
+    if not height and _reads_text(model):
+        height, width = 48, 320
+    elif not height and model is not None:
         sides = re.findall(r"\d{1,5}", model.metadata.get("imgsz", ""))[:2]  # Ultralytics writes "[640, 640]"
         height, width = (int(sides[0]), int(sides[-1])) if sides else (0, 0)
     found: dict[str, int] = {}
