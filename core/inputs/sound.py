@@ -133,7 +133,10 @@ def _decoded(data: bytes, path: str, flac: bool) -> tuple[Samples, int]:
         raise BrokenFile(f"is a damaged recording: {str(error)[:200]}", path=path) from None
     if not found:
         raise BrokenFile("holds no samples", path=path)
-    return np.concatenate(found).reshape(-1, channels), rate
+    samples = np.concatenate(found)
+    if not np.isfinite(samples).all():
+        raise BrokenFile("has samples that are no finite numbers", path=path)
+    return samples.reshape(-1, channels), rate
 
 
 def _memory(library: Any, data: bytes) -> Any:

@@ -81,6 +81,28 @@ def test_flac_gives_the_samples_that_went_in(tmp_path: Path) -> None:
     assert made.fidelity == "The file's own samples."
 
 
+def test_ogg_vorbis_gives_the_tone_that_went_in() -> None:
+    """``tone.ogg``: 2048 samples of 0.5 sin(2 pi 500 t) at 8000 Hz, encoded by libsndfile 1.2."""
+    made = heard(Path(__file__).parent / "tone.ogg", rate=0).array[0]
+    assert made.shape == (2048,)
+    np.testing.assert_allclose(made, 0.5 * np.sin(2 * np.pi * 500 * np.arange(2048) / 8000), atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flipped_bytes_give_samples_or_one_sentence(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = bytearray((Path(__file__).parent / "tone.ogg").read_bytes())
+    if seed % 2:
+        data = bytearray(flac(rng.integers(-9000, 9000, 500), 8000))
+    for at in rng.integers(0, len(data), 6):
+        data[at] = int(rng.integers(0, 256))
+    (tmp_path / "x").write_bytes(data[: len(data) - seed * 3])
+    try:
+        assert np.isfinite(heard(tmp_path / "x", mono=False, rate=0, layout="NCT").array).all()
+    except ModelError as error:
+        assert "\n" not in str(error)
+
+
 def test_channels_are_mixed_or_kept(tmp_path: Path) -> None:
     both = np.random.default_rng(2).integers(-9000, 9000, (50, 2))
     path = wav(tmp_path / "two.wav", both)
