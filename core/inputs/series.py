@@ -11,7 +11,7 @@ from core.errors import UsageError
 from core.inputs.encode import as_dtype, bounded
 from core.inputs.generated import Generated
 
-_FIDELITY: Final = "A textbook signal, exact to the last bit of double precision before it is rounded to the type."
+_FIDELITY: Final = "A textbook signal, calculated in double precision and rounded to the type."
 
 
 def series(

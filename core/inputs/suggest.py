@@ -130,7 +130,7 @@ def _layout(slot: Slot) -> str:
     """The layout of a picture, empty where the shape is none."""
     shape = slot.shape or ()
     dtype = DTYPES.get(slot.dtype or "")
-    if dtype is None or not (dtype.kind == "float" or dtype.name in ("uint8", "int8")):
+    if dtype is None or not (dtype.kind == "float" or dtype.name == "uint8"):
         return ""
     if len(shape) == 4:
         channels_first, channels_last = shape[1] in (1, 3), shape[3] in (1, 3)
@@ -162,7 +162,7 @@ def _picture(slot: Slot, model: Model | None, files: Beside) -> Proposal | None:
     }  # fmt: skip
     written = " × ".join("?" if dim is None else str(dim) for dim in shape)
     reason = f"The shape {written} is that of a picture ({layout}): a ready-made one"
-    whole = slot.dtype in ("uint8", "int8")
+    whole = slot.dtype == "uint8"
     numbers, said = ({"normalise": "none"}, "") if whole else _numbers(files.preprocessor)
     options |= numbers
     if _reads_text(model):

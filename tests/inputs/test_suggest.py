@@ -76,6 +76,11 @@ def test_no_picture_where_the_shape_is_none(shape) -> None:  # type: ignore[no-u
     assert suggest([Slot("features", "float32", shape)])["features"].recipe.kind == "random"
 
 
+def test_signed_bytes_are_no_picture() -> None:
+    made = arrays([Slot("x", "int8", (1, 3, 16, 16))])["x"]
+    assert made.dtype == np.int8
+
+
 def test_preprocessor_config_is_followed(tmp_path: Path) -> None:
     config = {"do_center_crop": True, "crop_size": {"height": 30, "width": 40}, "size": {"shortest_edge": 50},
               "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.2, 0.1], "resample": 3}  # fmt: skip
