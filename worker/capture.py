@@ -34,6 +34,7 @@ class Capture:
         self._report, self._model, self._room = report, model, room
         self._first = set(first)
         self._aside = {name: sizes.get(name, 0) for name in first}
+        self._waiting = sum(self._aside.values())
         self._file = open(spool.values_file, "wb", buffering=0)  # noqa: SIM115 closed by ``__exit__``
         self._at = 0
         self._full = ""
@@ -61,12 +62,12 @@ class Capture:
 
     def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
         """Note a value that is no tensor, e.g. a sequence of ``shape[0]`` tensors."""
-        self._aside.pop(name, None)
+        self._came(name)
         self._say(name, node, type_text, shape, None, -1, -1, reason)
 
     def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
         """Note a value that could not be made."""
-        self._aside.pop(name, None)
+        self._came(name)
         self._say(name, node, dtype, (), None, -1, -1, reason)
 
     def __enter__(self) -> Capture:
@@ -75,9 +76,12 @@ class Capture:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, t: TracebackType | None) -> None:
         self._file.close()
 
+    def _came(self, name: str) -> None:
+        self._waiting -= self._aside.pop(name, 0)
+
     def _store(self, name: str, stored: NDArray[np.uint8]) -> tuple[int, int, str]:
-        self._aside.pop(name, None)
-        left = self._room - self._at - (0 if name in self._first else sum(self._aside.values()))
+        self._came(name)
+        left = self._room - self._at - (0 if name in self._first else self._waiting)
         if stored.nbytes > left:
             return -1, -1, self._full or f"the {size_text(self._room)} for stored values are used up"
         start = self._at
