@@ -36,7 +36,7 @@ def from_stats(name: str, dtype: DType, stats: TensorStats) -> list[Finding]:
         out.append(
             Finding(
                 "values.non_finite",
-                "error",
+                "error" if stats.nan else "warning",  # masks hold infinities on purpose
                 f"{stats.nan} NaN and {stats.inf} infinite of {stats.count} elements.",
                 at,
             )

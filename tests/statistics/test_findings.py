@@ -25,6 +25,8 @@ def test_values_that_are_no_numbers() -> None:
     assert [f.message for f in found] == ["1 NaN and 2 infinite of 100 elements."]
     assert found[0].severity == "error"
     assert found[0].at == "tensor w"
+    mask = np.array([0, -np.inf], np.float32)
+    assert [f.severity for f in findings.from_stats("m", dtype_of("float32"), of_array(mask))] == ["warning"]
 
 
 def test_constant_and_zero() -> None:
