@@ -61,6 +61,23 @@ def draw(model: Model, place: Place, *, level: Level, limit: int, hide_constants
     return Picture((*nodes, *around), (*edges, *crossing), folded, hidden)
 
 
+def draw_nodes(model: Model, graph: Graph, nodes: Sequence[int], *, limit: int, hide_constants: bool) -> Picture:
+    """The boxes and lines of single operators, the first of them where there are too many."""
+    flow, most = topology(model, graph), max(1, limit // 10)
+    shown = ~constants(graph) if hide_constants else np.ones(graph.node_count, np.bool_)
+    chosen = [node for node in nodes if shown[node]]
+    kept = sorted(chosen[: limit - 2 * most], key=lambda node: int(flow.position[node]))
+    box = np.full(graph.node_count, -1, np.int32)
+    box[kept] = np.arange(len(kept), dtype=np.int32)
+    items = [Item(np.array([node], np.int32)) for node in kept]
+    place = Place(graph, RegionTree(graph.index, (), box), f"g{graph.index}", ())
+    drawn = _nodes(model, place, items, shown)
+    ids = [node.id for node in drawn]
+    edges = _edges(graph, flow, box, ids)
+    around, crossing = border(graph, flow, box, shown, ids, most, whole=False)
+    return Picture((*drawn, *around), (*edges, *crossing), len(chosen) > len(kept), len(nodes) - len(chosen))
+
+
 def _whole(place: Place) -> bool:
     return place.region < 0 and not place.sliced
 
