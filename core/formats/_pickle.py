@@ -88,11 +88,8 @@ class Pickle:
     damage: tuple[str, int] | None = None
 
 
-class _Mark:
-    pass
-
-
-_MARK: Final = _Mark()
+_NUMBERS: Final = {code: struct.Struct("<" + code) for code in "iIBHQ"}
+_uint: Final = struct.Struct("<I").unpack_from
 
 
 def walk(data: bytes, start: int = 0, *, base: int = 0) -> Pickle:
@@ -121,24 +118,61 @@ class _Machine:
         self.value: Any = None
         self.marks: list[int] = []
 
-    def run(self) -> None:
-        data, steps = self.data, 0
-        while True:
-            self.op_at = self.at
-            if self.at >= len(data):
+    def run(self) -> None:  # noqa: PLR0915 (one loop, so that nothing is called for the common opcodes)
+        """Walk up to STOP; the opcodes that fill a checkpoint are taken without a call."""
+        data, stack, memo, size, at = self.data, self.stack, self.memo, len(self.data), self.at
+        for _ in range(ITEMS):
+            self.op_at = at
+            if at >= size:
                 raise BrokenFile("the pickle ends before its STOP")
-            opcode = data[self.at]
-            self.at += 1
-            steps += 1
-            if steps > ITEMS:
-                raise BrokenFile(f"the pickle has more than {ITEMS} opcodes")
-            if opcode == 0x2E:  # STOP
-                self.value = self.stack.pop()
+            opcode = data[at]
+            if opcode == 0x71:  # BINPUT
+                memo[data[at + 1]] = stack[-1]
+                at += 2
+            elif opcode == 0x68:  # BINGET
+                stack.append(memo[data[at + 1]])
+                at += 2
+            elif opcode == 0x72:  # LONG_BINPUT
+                memo[_uint(data, at + 1)[0]] = stack[-1]
+                at += 5
+            elif opcode == 0x6A:  # LONG_BINGET
+                stack.append(memo[_uint(data, at + 1)[0]])
+                at += 5
+            elif opcode == 0x4B:  # BININT1
+                stack.append(data[at + 1])
+                at += 2
+            elif opcode == 0x4D:  # BININT2
+                stack.append(data[at + 1] | data[at + 2] << 8)
+                at += 3
+            elif opcode == 0x58 and at + 5 <= size:  # BINUNICODE
+                end = at + 5 + _uint(data, at + 1)[0]
+                if end > size:
+                    raise BrokenFile(f"an opcode needs {end - at - 5} bytes, {size - at - 5} are left")
+                stack.append(data[at + 5 : end].decode("utf-8", "replace"))
+                at = end
+            elif opcode == 0x28:  # MARK
+                self.marks.append(len(stack))
+                at += 1
+            elif opcode == 0x74:  # TUPLE
+                start = self.marks.pop()
+                stack[start:] = [tuple(stack[start:])]
+                at += 1
+            elif opcode == 0x52 and len(stack) > 1:  # REDUCE
+                arguments = stack.pop()
+                stack[-1] = Call(stack[-1], arguments)
+                at += 1
+            elif opcode == 0x2E:  # STOP
+                self.at = at + 1
+                self.value = stack.pop()
                 return
-            step = _STEPS.get(opcode)
-            if step is None:
-                raise BrokenFile(f"byte {opcode:#04x} is no pickle opcode")
-            step(self)
+            else:
+                step = _STEPS.get(opcode)
+                if step is None:
+                    raise BrokenFile(f"byte {opcode:#04x} is no pickle opcode")
+                self.at = at + 1
+                step(self)
+                at = self.at
+        raise BrokenFile(f"the pickle has more than {ITEMS} opcodes")
 
     # --- reading arguments
 
@@ -151,7 +185,8 @@ class _Machine:
         return self.data[start : self.at]
 
     def number(self, code: str) -> int:
-        return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
+        layout = _NUMBERS[code]
+        return layout.unpack(self.take(layout.size))[0]
 
     def line(self) -> bytes:
         end = self.data.find(b"\n", self.at)

@@ -6,6 +6,7 @@ The rebuild functions are those of ``torch/_utils.py``; storages are persistent 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -133,8 +134,14 @@ def modules(value: Any) -> list[ModuleRow]:
             children = child_table(state["_modules"])
             pending.extend(reversed([(_join(path, key), child) for key, child in children.items()]))
         elif isinstance(item, dict):
-            pending.extend(reversed([(_join(path, k), v) for k, v in cast(dict[Any, Any], item).items()]))
+            table = cast(dict[Any, Any], item)
+            pending.extend(reversed([(_join(path, key), child) for key, child in table.items() if _may_hold(child)]))
     return rows
+
+
+def _may_hold(child: Any) -> bool:
+    """Whether a module may be here: most entries of a checkpoint are tensors, which have no state."""
+    return isinstance(child, dict) or (isinstance(child, Call) and module_state(child) is not None)
 
 
 def scalars(value: Any, bound: int = 500) -> dict[str, str]:
@@ -145,7 +152,7 @@ def scalars(value: Any, bound: int = 500) -> dict[str, str]:
         path, item, depth = pending.pop()
         if path and isinstance(item, str | int | float | bool):
             rows[path] = str(item)[:2000]
-        elif depth < 3:
+        elif depth < 3 and not (isinstance(item, Call) and item.path in _REBUILD):
             table = child_table(item)
             pending.extend(reversed([(_join(path, key), child, depth + 1) for key, child in table.items()][:bound]))
     return rows
@@ -215,7 +222,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
     if isinstance(value, Call):  # torch.Size((2, 3))
         value = value.args[0]
     items = tuple(value)
-    if len(items) > RANK or any(type(v) is not int for v in items):
+    if len(items) > RANK or (items and set(map(type, items)) != {int}):
         raise ValueError(f"sizes {str(items)[:60]}")
     return items
 
@@ -237,12 +244,9 @@ def _strided(path: str, item: Call, args: tuple[Any, ...]) -> Found:
 
 
 def _view_problem(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> str:
-    if offset < 0 or any(s < 0 for s in strides) or any(s < 0 for s in shape):
+    if min((offset, *shape, *strides)) < 0:
         return f"size {list(shape)}, stride {list(strides)} or offset {offset} is negative"
-    total = 1
-    for size in shape:
-        total *= size
-    return f"size {list(shape)} has too many elements" if total > ELEMENTS else ""
+    return f"size {list(shape)} has too many elements" if math.prod(shape) > ELEMENTS else ""
 
 
 def _parameter(path: str, item: Call, args: tuple[Any, ...]) -> Found | None:

@@ -60,27 +60,29 @@ def _tensor(item: Found, storages: Mapping[str, StorageBytes], numbers: dict[str
         return _with(plain, f"its storage {key[:80]!r} is not in the file")
     if place.data is None:
         return _with(plain, place.problem)
-    last = item.offset + sum((size - 1) * step for size, step in zip(shape, item.strides or (), strict=True))
-    bits = DTYPES[item.dtype].bits
-    needs = ((last + 1) * bits + 7) // 8 if plain.elements else 0
+    elements, bits = plain.elements, DTYPES[item.dtype].bits
+    last = item.offset + elements - 1
+    contiguous = item.strides is None or _contiguous(shape, item.strides)
+    if not contiguous:
+        last = item.offset + sum((size - 1) * step for size, step in zip(shape, item.strides or (), strict=True))
+    needs = ((last + 1) * bits + 7) // 8 if elements else 0
     if needs > place.nbytes:
         count = place.nbytes * 8 // bits
         return _with(plain, f"size {list(shape)} reaches element {last}, its storage {key[:80]!r} has {count} elements")
     number = numbers.setdefault(key, len(numbers))
-    return _placed(plain, item, place, number)
+    return _placed(plain, item, place, number, contiguous, elements)
 
 
-def _placed(plain: Tensor, item: Found, place: StorageBytes, number: int) -> Tensor:
+def _placed(plain: Tensor, item: Found, place: StorageBytes, number: int, contiguous: bool, elements: int) -> Tensor:
     """The view itself: exactly its bytes where it is contiguous, the whole storage where not."""
     assert place.data is not None
     width = DTYPES[item.dtype].bits // 8
-    contiguous = item.strides is None or _contiguous(item.shape, item.strides)
     if place.encoding.startswith("deflate"):
         skip = item.offset * width if contiguous else 0
         encoding, data = f"deflate+{skip}", place.data
     elif contiguous and width:
         start = place.data.start + item.offset * width
-        encoding, data = place.encoding, ByteRange(place.data.source, start, start + plain.elements * width)
+        encoding, data = place.encoding, ByteRange(place.data.source, start, start + elements * width)
     else:
         encoding, data = place.encoding, place.data
     return Tensor(

@@ -83,7 +83,7 @@ class Archive:
         path = self.source.path
         if start + _LOCAL.size > self.source.size:
             raise BrokenFile(f"member {member.name[:200]!r} lies past the end of the file", path=path, byte=start)
-        raw = self.source.read(start, min(start + _LOCAL.size + 1024, self.source.size))
+        raw = self.source.read(start, min(start + _LOCAL.size + 256, self.source.size))
         fields = _LOCAL.unpack_from(raw)
         if fields[0] != b"PK\3\4":
             raise BrokenFile(
