@@ -50,10 +50,12 @@ def assign(actor: Actor, artifact: str, name: str, recipe: Recipe | None) -> Non
     opened = reach(actor, artifact)
     if name not in {slot.name for slot in input_slots(opened.model)}:
         raise NotFound(f"the model has no input {name[:200]!r}", path=opened.model.path)
-    if recipe is not None and recipe.kind == "npy":
+    if recipe is not None and recipe.files:
         require(actor, "owner", "read files of this machine")
-        recipe = Recipe("npy", dims=recipe.dims, path=allowed(recipe.path))
-        npy_head(recipe.path)
+        places = [allowed(path) for path in recipe.files]
+        if recipe.kind == "npy":
+            recipe = Recipe("npy", dims=recipe.dims, path=places[0])
+            npy_head(recipe.path)
     text = None if recipe is None else json.dumps(recipe.to_json())
     workspace.current().store.artifacts.assign_input(opened.quick, name, text)
 

@@ -70,7 +70,7 @@ class Recipe:
     @property
     def files(self) -> tuple[str, ...]:
         """The files and folders that the recipe reads; ready-made ones that ship with us are none."""
-        found = [self.path] if self.kind == "npy" else []
+        found = [self.path]
         for param in kind_of(self.kind).params:
             value = self.options.get(param.name, ())
             if param.type == "path" and isinstance(value, str):
