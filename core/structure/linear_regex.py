@@ -17,7 +17,7 @@ from core.errors import UsageError
 PATTERN_LENGTH: Final = 256
 TEXT_LENGTH: Final = 4096
 """Characters of a text that are looked at."""
-_STATES: Final = 4000
+_STATES: Final = 1500
 _REPEAT: Final = 64
 _TABLE: Final = 20_000
 
@@ -61,6 +61,7 @@ class Regex:
         self._final = self._state()
         self._start = _Parser(self, pattern).whole()
         self._table: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+        self._endings: dict[tuple[frozenset[int], bool], bool] = {}
         self._first = self._closure({self._start}, at_start=True, at_end=False)
         self._empty = self._closure({self._start}, at_start=True, at_end=True)
 
@@ -74,13 +75,20 @@ class Regex:
             if self._final in now:
                 return True
             now = self._step(now, character)
-        return self._final in self._closure(now, at_start=not text, at_end=True)
+        return self._final in now or self._ends(now, at_start=not text)
+
+    def _ends(self, now: frozenset[int], *, at_start: bool) -> bool:
+        found = self._endings.get((now, at_start))
+        if found is None:
+            found = self._endings[now, at_start] = self._final in self._closure(now, at_start=at_start, at_end=True)
+        return found
 
     def _step(self, now: frozenset[int], character: str) -> frozenset[int]:
         found = self._table.get((now, character))
         if found is None:
             if len(self._table) > _TABLE:
                 self._table.clear()
+                self._endings.clear()
             reached = {s.then for s in (self._states[n] for n in now) if s.test is not None and s.test(character)}
             reached.add(self._start)  # a match may begin anywhere
             found = self._table[now, character] = self._closure(reached, at_start=False, at_end=False)
