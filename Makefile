@@ -2,6 +2,7 @@
 # make test       every test           make test-fast   without the slow and the browser ones
 # make check      style, types, layers, dependencies
 # make bench      the benchmarks       make lock        pin the dependencies anew
+# make test-torch the tests that need torch, in an environment of their own (a large download on most machines)
 #
 # Needs Python 3.11 or newer and make; everything else is set up in .venv on the first call.
 
@@ -11,8 +12,9 @@ PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check
 PYTEST := $(PY) -m pytest
 FILE   ?= app/sample/sample.onnx
+TORCH  := .venv-torch
 
-.PHONY: app test test-fast check bench lock setup browser clean
+.PHONY: app test test-fast test-torch check bench lock setup browser clean
 
 app: setup
 	$(VENV)/bin/modelglass $(FILE) $(ARGS)
@@ -24,6 +26,9 @@ test: setup browser
 
 test-fast: setup
 	$(PYTEST) -m "not slow and not browser" $(ARGS)
+
+test-torch: $(TORCH)/.installed
+	$(TORCH)/bin/python -m pytest -p no:cacheprovider -m torch tests/torch_oracle $(ARGS)
 
 check: setup
 	$(PY) -m ruff check .
@@ -56,6 +61,12 @@ $(VENV)/.locked: requirements.lock $(VENV)/.made
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.locked
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TORCH)/.installed: requirements.lock $(VENV)/.made
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	$(TORCH)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements.lock
 	@touch $@
 
 clean:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tools.setup_browser import left_out
 
 LEFT_OUT = pytest.StashKey[int]()
+WITHOUT_TORCH = find_spec("torch") is None
+collect_ignore = ["torch_oracle"] if WITHOUT_TORCH else []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -25,6 +28,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say aloud what was left out."""
+    if WITHOUT_TORCH:
+        terminalreporter.write_line("torch is not installed: its tests are run apart, by make test-torch", yellow=True)
     if count := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(f"NO_BROWSER is set: {count} browser tests were LEFT OUT of this run", yellow=True)
 
