@@ -22,7 +22,7 @@ _SCOPE_LEAST: Final = 3
 
 def auto(w: Wiring, scopes: RegionTree) -> RegionTree:
     """Scopes where the names say enough, else repeated blocks; then residuals and layers inside."""
-    forest = Forest(w.graph.index, len(w.ops))
+    forest = Forest(w)
     found = layers(w)
     main = [node for node in range(len(w.ops)) if not w.side[node]]
     placed = sum(1 for node in main if scopes.home[node] >= 0)
@@ -43,7 +43,7 @@ def auto(w: Wiring, scopes: RegionTree) -> RegionTree:
 
 def patterns(w: Wiring) -> RegionTree:
     """Layers only."""
-    forest = Forest(w.graph.index, len(w.ops))
+    forest = Forest(w)
     for group in layers(w):
         _insert(forest, group, "layer")
     return forest.tree(w)
@@ -51,14 +51,14 @@ def patterns(w: Wiring) -> RegionTree:
 
 def repeats(w: Wiring) -> RegionTree:
     """Repeated blocks only."""
-    forest = Forest(w.graph.index, len(w.ops))
+    forest = Forest(w)
     _plant_runs(w, forest, repeated(w), layers(w))
     return forest.tree(w)
 
 
 def structural(w: Wiring) -> RegionTree:
     """Single-entry single-exit regions and straight chains, from the wiring alone."""
-    forest = Forest(w.graph.index, len(w.ops))
+    forest = Forest(w)
     _plant_segments(forest, segments(w), "block")
     return forest.tree(w)
 

@@ -8,6 +8,8 @@ from typing import Final
 from core.structure.layers import Layered
 
 _PASSES: Final = 6
+_TRUNK: Final = 1e4
+"""Weight of the middle for a node that has its layer to itself: without it long graphs drift sideways."""
 _STRAIGHT: Final = 8.0
 """Weight of a place on a long edge against that of a node, so that long edges run straight."""
 
@@ -35,6 +37,12 @@ def place(shape: Layered, widths: Sequence[float], gap: float) -> list[float]:
     return [value - left for value in x]
 
 
+def _nearest(shape: Layered, others: Sequence[int]) -> Sequence[int]:
+    """The nodes among the neighbours, where there are any: a long line beside a chain does not bend it."""
+    nodes = [other for other in others if other < shape.real]
+    return nodes or others
+
+
 def _settle(
     shape: Layered, row: Sequence[int], near: Sequence[Sequence[int]], x: list[float], widths: Sequence[float],
     gap: float,
@@ -47,14 +55,17 @@ def _settle(
     pools: list[tuple[float, float, int]] = []  # place of the pool, its weight, its vertices
     offsets: list[float] = []
     offset, before = 0.0, -1
+    alone = sum(v < shape.real for v in row) == 1
     for v in row:
         if before >= 0:
             offset += (widths[before] + widths[v]) / 2 + gap
         before = v
         offsets.append(offset)
-        others = near[v]
+        others = near[v] if v >= shape.real else _nearest(shape, near[v])
         wanted = sum(x[o] for o in others) / len(others) if others else x[v]
         weight = 0.1 if not others else _STRAIGHT if v >= shape.real else 1.0
+        if alone and v < shape.real:
+            wanted, weight = 0.0, _TRUNK
         pools.append((wanted - offset, weight, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             (a, wa, na), (b, wb, nb) = pools[-2], pools[-1]

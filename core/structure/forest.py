@@ -17,9 +17,9 @@ _SHARED: Final = 64
 class Forest:
     """Regions that nest: each new group is put inside, around or beside those already there."""
 
-    def __init__(self, graph: int, count: int) -> None:
-        self.graph = graph
-        self.home = [-1] * count
+    def __init__(self, w: Wiring) -> None:
+        self.graph, self.side = w.graph.index, w.side
+        self.home = [-1] * len(w.ops)
         self.drafts: list[Draft] = []
         self.sizes: list[int] = []
         self.sets: list[set[int]] = []
@@ -38,7 +38,8 @@ class Forest:
     def insert(self, draft: Draft, members: Collection[int], core: Collection[int] = (), least: int = 2) -> int:
         """Put a group in its place and return its number, -1 where it does not fit.
 
-        Members that lie in a region which the group cuts are left out, unless they are ``core``.
+        Members that lie in a region which the group cuts are left out, unless they are ``core``;
+        constants and shape arithmetic of that region go with the group and do not count as a cut.
         A group with exactly the members of a region gives that region its meaning.
         """
         wanted = set(members)
@@ -50,7 +51,11 @@ class Forest:
             below.setdefault(self._child(node, around), []).append(node)
         for child, inside in below.items():
             if child >= 0 and len(inside) < self.sizes[child]:
-                wanted.difference_update(inside)
+                missing = self.sets[child].difference(inside)
+                if all(self.side[node] for node in missing):
+                    wanted |= missing
+                else:
+                    wanted.difference_update(inside)
         if len(wanted) < least or not wanted.issuperset(core):
             return -1
         same = next((r for r in (around, *below) if r >= 0 and self.sets[r] == wanted), -1)

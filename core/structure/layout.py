@@ -21,6 +21,8 @@ GAP_X: Final = 24.0
 GAP_Y: Final = 48.0
 LINE: Final = 10.0
 """Width of the place a line has in a layer."""
+_SAME: Final = 0.01
+"""Pixels below which two places are one."""
 
 Point = tuple[float, float]
 Size = tuple[float, float]
@@ -111,20 +113,49 @@ def _lines(
 ) -> tuple[list[tuple[Point, ...]], float]:  # fmt: skip
     lines: list[tuple[Point, ...]] = []
     lanes: dict[int, float] = {}
+    trunks: dict[int, _Trunk] = {}
     for number, (route, edge) in enumerate(zip(shape.routes, edges, strict=True)):
         a, b = edge[::-1] if number in shape.reversed_edges else edge
-        start, stop = boxes[a], boxes[b]
-        points = [(x[a], start.y + start.height), (x[a], bottoms[shape.layer[a]])]
+        if a not in trunks:
+            start = boxes[a]
+            trunks[a] = _Trunk([(x[a], start.y + start.height), (x[a], bottoms[shape.layer[a]])])
+        trunk = trunks[a]
+        for v in route[trunk.length : -1]:
+            trunk.grow((x[v], tops[shape.layer[v]]), (x[v], bottoms[shape.layer[v]]))
+        points = trunk.until(max(len(route) - 1, 1))
         if not route:
             if a not in lanes:
                 right += LINE + GAP_X / 2
                 lanes[a] = right
             points += _lane(lanes[a], x[a], x[b], bottoms[shape.layer[a]], tops[shape.layer[b]])
-        for v in route[1:-1]:
-            points += [(x[v], tops[shape.layer[v]]), (x[v], bottoms[shape.layer[v]])]
-        points += [(x[b], tops[shape.layer[b]]), (x[b], stop.y)]
-        lines.append(_tidy(points[::-1] if number in shape.reversed_edges else points))
+        points += [(x[b], tops[shape.layer[b]]), (x[b], boxes[b].y)]
+        points = _tidy(points)
+        lines.append(tuple(points[::-1] if number in shape.reversed_edges else points))
     return lines, right
+
+
+class _Trunk:
+    """The way that all long lines of one box share, kept without points that change nothing."""
+
+    def __init__(self, start: Sequence[Point]) -> None:
+        self._points = _tidy(start)
+        self._marks = [(len(self._points), self._points[-1])]
+
+    @property
+    def length(self) -> int:
+        """Vertices it goes through so far, its box included."""
+        return len(self._marks)
+
+    def grow(self, *points: Point) -> None:
+        """Go on through one more layer."""
+        for point in points:
+            _append(self._points, point)
+        self._marks.append((len(self._points), self._points[-1]))
+
+    def until(self, length: int) -> list[Point]:
+        """The points through the first ``length`` vertices."""
+        count, last = self._marks[length - 1]
+        return [*self._points[: count - 1], last]
 
 
 def _lane(lane: float, start: float, stop: float, below: float, above: float) -> list[Point]:
@@ -133,14 +164,18 @@ def _lane(lane: float, start: float, stop: float, below: float, above: float) ->
     return [(start, out), (lane, out), (lane, back), (stop, back)]
 
 
-def _tidy(points: Sequence[Point]) -> tuple[Point, ...]:
+def _tidy(points: Sequence[Point]) -> list[Point]:
     """Without points that change nothing: repeated ones and those on a straight line down."""
     kept: list[Point] = []
     for point in points:
-        if kept and kept[-1] == point:
-            continue
-        if len(kept) > 1 and kept[-2][0] == kept[-1][0] == point[0]:
-            kept[-1] = point
-            continue
+        _append(kept, point)
+    return kept
+
+
+def _append(kept: list[Point], point: Point) -> None:
+    if kept and kept[-1] == point:
+        return
+    if len(kept) > 1 and abs(kept[-2][0] - point[0]) < _SAME and abs(kept[-1][0] - point[0]) < _SAME:
+        kept[-1] = (kept[-2][0], point[1])
+    else:
         kept.append(point)
-    return tuple(kept)

@@ -10,8 +10,10 @@ from core.opening import open_model
 from core.structure.layers import layered
 from core.structure.layout import Box, Layout, layout, layout_view
 from core.structure.ordering import crossings, untangle
+from core.structure.topology import topology
 from core.structure.view import graph_view
 from tests.corpus import fetch
+from tests.structure import nets
 
 
 def through(line: tuple[tuple[float, float], ...], box: Box) -> bool:
@@ -130,3 +132,12 @@ def test_10_000_nodes_in_time() -> None:
     result = layout([(90.0, 32.0)] * 10_000, edges)
     assert len(result.boxes) == 10_000
     assert time.perf_counter() - start < 5.0  # about 0.7 s on two shared cores
+
+
+def test_long_graphs_do_not_drift_sideways() -> None:
+    model = nets.bert(40)
+    flow = topology(model, model.graphs[0])
+    edges = sorted(set(zip(flow.source.tolist(), flow.target.tolist(), strict=True)))
+    result = layout([(90.0, 32.0)] * model.node_count, edges)
+    assert result.height > 50_000
+    assert result.width < 2_000  # about twenty boxes side by side

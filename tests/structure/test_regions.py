@@ -237,3 +237,14 @@ def test_10_000_operators_get_regions_and_a_first_level_in_time() -> None:
     assert len(view.nodes) <= 150
     assert time.perf_counter() - start < 4.0  # about 0.7 s on two shared cores
     assert counts(model)["attention"] == 210
+
+
+def test_constants_of_a_module_do_not_keep_a_layer_apart() -> None:
+    rows = [
+        ("Mul", "", ["w", "w"], ["s"]), ("MatMul", "", ["x", "w"], ["a"]), ("Relu", "", ["a"], ["b"]),
+        ("MatMul", "", ["b", "w"], ["c"]), ("Add", "", ["c", "w"], ["d"]), ("Mul", "", ["d", "s"], ["y"]),
+        ("Neg", "", ["y"], ["z"]),
+    ]  # fmt: skip
+    scopes = ["net/m/up", "net/m/up", "net/m", "net/m/down", "net/m/down", "net", "net"]
+    model = model_of(graph_of(rows, outputs=["z"], weights=["w"], scopes=scopes))
+    assert counts(model)["feed-forward"] == 1
