@@ -20,7 +20,8 @@ app: setup
 	$(VENV)/bin/modelglass $(FILE) $(ARGS)
 
 test: setup browser
-	$(PY) -m coverage run -m pytest $(ARGS)
+	$(PYTEST) -m fuzz -n 2
+	$(PY) -m coverage run -m pytest -m "not fuzz" $(ARGS)
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report --skip-covered --skip-empty | tail -n 1
 

@@ -331,6 +331,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 def test_whatever_onnx_parses_is_read_the_same(tmp_path: Path) -> None:
     path = tmp_path / "mutated.onnx"
 

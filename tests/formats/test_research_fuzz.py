@@ -48,6 +48,7 @@ def apply(data: bytes, edits: list[tuple[str, float, int]]) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", MUTATED)
 def test_damage_never_escapes(name: str, tmp_path: Path) -> None:
     path, _ = FILES[name](tmp_path)
