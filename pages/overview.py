@@ -67,16 +67,18 @@ def _figures(artifact: str, model: Model) -> None:
                 format_text.size(weights),
                 f"{format_text.share(weights, model.size_bytes)} of {format_text.size(model.size_bytes)}",
             ),
-            Figure(
-                "Operators",
-                format_text.count(model.node_count),
-                format_text.plural(len(kinds), "kind")
-                + (f" in {format_text.plural(len(model.graphs), 'graph')}" if len(model.graphs) > 1 else ""),
-            ),
+            _operators_figure(model, len(kinds)),
             _version_figure(model),
         ],
         key="overview-figures",
     )
+
+
+def _operators_figure(model: Model, kinds: int) -> Figure:
+    if not model.graphs:
+        return Figure("Tensors", format_text.count(len(model.tensors)), "no operators in this file")
+    graphs = f" in {format_text.plural(len(model.graphs), 'graph')}" if len(model.graphs) > 1 else ""
+    return Figure("Operators", format_text.count(model.node_count), format_text.plural(kinds, "kind") + graphs)
 
 
 def _version_figure(model: Model) -> Figure:

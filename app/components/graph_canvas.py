@@ -172,12 +172,17 @@ def blend(over: str, under: str, share: float) -> str:
     return "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in pairs)
 
 
+_OF_TENSORS: Final = ("tensor names", "file order")
+"""What groups the boxes of a file that has weights and no operators."""
+
+
 def label(node: ViewNode) -> str:
     """Plain text of one or two lines: the operator's type, a region's name and size, a value's name."""
     room = _REGION_LABEL if node.kind == "region" else _LABEL
     first = shorten(node.label or node.op_type or "unnamed", room)
     if node.kind == "region":
-        return f"{first}\n{node.count:,} ops" if node.count != 1 else f"{first}\n1 op"
+        unit = "tensor" if node.detector in _OF_TENSORS else "op"
+        return f"{first}\n{node.count:,} {unit}{'' if node.count == 1 else 's'}"
     return first
 
 
