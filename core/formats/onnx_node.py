@@ -138,6 +138,9 @@ def _value(rest: bytes) -> str:
     return rest[p:].decode("utf-8", "backslashreplace")
 
 
+_NO_MODULE: Final = "_empty_nn_module_stack"
+
+
 def _from_name_scopes(text: str) -> str:
     """``['', 'encoder', 'encoder.layer.0', 'add_3']`` names the node last, its module before."""
     try:
@@ -146,7 +149,8 @@ def _from_name_scopes(text: str) -> str:
         return ""
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):  # pyright: ignore[reportUnknownVariableType]
         return ""
-    modules = [n for n in names[:-1] if isinstance(n, str) and n]  # pyright: ignore[reportUnknownVariableType]
+    # torch.export names operators that belong to no module ``_empty_nn_module_stack_from_metadata_hook``.
+    modules = [n for n in names[:-1] if isinstance(n, str) and n and not n.startswith(_NO_MODULE)]  # pyright: ignore[reportUnknownVariableType]
     return modules[-1] if modules else ""
 
 
