@@ -86,10 +86,9 @@ class Quick:
                 length = (length & 0x7F) | (data[first] & 0x7F) << 7
                 first += 1
                 if data[first - 1] >= 0x80:
-                    if data[first] >= 0x80 or first >= end:
+                    length, first = _longer(data, first, end, length)
+                    if first < 0:
                         break
-                    length |= data[first] << 14
-                    first += 1
             last = first + length
             if tag == tensor_tag and tag:
                 tensor = _tensor(data, base, first, last, end, self.builder.index) if last <= stop else None
@@ -112,6 +111,18 @@ class Quick:
                 break
             p = last
         return p if p == stop else -1 - p
+
+
+def _longer(data: bytes, p: int, end: int, length: int) -> tuple[int, int]:
+    """The rest of a length of three to five bytes, and where it ends (-1 where that is not to be seen)."""
+    for shift in (14, 21, 28):
+        if p >= end:
+            break
+        length |= (data[p] & 0x7F) << shift
+        p += 1
+        if data[p - 1] < 0x80:
+            return length, p
+    return 0, -1
 
 
 def _end(data: bytes, p: int, base: int) -> int:
