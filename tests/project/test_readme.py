@@ -15,7 +15,7 @@ from tests.project.test_start import start
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-VERBS = ("info", "tensors", "stats", "graph", "trace")
+VERBS = ("info", "tensors", "stats", "graph", "trace", "input")
 
 
 def blocks(language: str) -> list[str]:
@@ -35,8 +35,10 @@ def test_the_readme_has_them() -> None:
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("modelglass") and c.split()[1:2] != []
                                      and c.split()[1] in VERBS])  # fmt: skip
 @pytest.mark.parametrize("json", [[], ["--json"]], ids=["table", "json"])
-def test_a_command_works(command: str, json: list[str]) -> None:
+def test_a_command_works(command: str, json: list[str], tmp_path: Path) -> None:
     words = [str(Path(sys.executable).with_name("modelglass")), *shlex.split(command)[1:], *json]
+    if "-o" in words:  # written beside the test, not into the checkout
+        words[words.index("-o") + 1] = str(tmp_path / words[words.index("-o") + 1])
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout
