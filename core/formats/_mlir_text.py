@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from core.errors import BrokenFile
-from core.limits import KIB, MIB, check
+from core.limits import KIB, MIB, NESTING, check
 from core.source import Source
 
 TEXT_BYTES: Final = 128 * MIB
@@ -131,10 +131,10 @@ def tokens(text: str, path: str) -> list[Token]:
     """All tokens of the text.
 
     Raises:
-        BrokenFile: at a character that begins no token.
+        BrokenFile: at a character that begins no token. LimitExceeded: beyond 200 nested braces.
     """
     found: list[Token] = []
-    at, fresh = 0, True
+    at, fresh, depth = 0, True, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
@@ -144,5 +144,8 @@ def tokens(text: str, path: str) -> list[Token]:
         else:
             found.append(Token(str(match.lastgroup), match[0], fresh, at))
             fresh = False
+            if match.lastgroup == "mark" and match[0] in "{}":
+                depth = max(0, depth + (1 if match[0] == "{" else -1))
+                check("the nesting of regions", depth, NESTING, path=path, byte=at)
         at = match.end()
     return found
