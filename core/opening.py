@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from core.errors import UnknownFormat
 from core.formats.head import Head, look
 from core.formats.table import FORMATS, Format
 from core.ir import Model
+
+CERTAIN: Final = (3, True)
+"""The content is of that format, and the name ends as its files do."""
 
 
 def open_model(path: str | os.PathLike[str]) -> Model:
@@ -42,6 +46,8 @@ def recognise(head: Head) -> Format:
         rank = (sure, head.suffix in entry.suffixes, -place)
         if sure > 0 and (best is None or rank > best):
             best, chosen = rank, entry
+        if rank[:2] == CERTAIN:
+            break  # no later reader can be surer, and none of them is imported
     if chosen is None:
         raise UnknownFormat(_unknown(head), path=head.path, hint=_readable())
     return chosen
