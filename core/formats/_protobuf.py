@@ -25,7 +25,7 @@ GROUP: Final = 3
 END_GROUP: Final = 4
 FIXED32: Final = 5
 
-SMALLEST: Final = 8 * KIB
+SMALLEST: Final = 2 * KIB
 LARGEST: Final = 1 * MIB
 _HEADER: Final = 20
 """Bytes of the longest tag and length together."""
