@@ -47,7 +47,8 @@ class Source:
             SourceChanged: if the file was changed or replaced since it was opened.
         """
         self._check_range(start, stop)
-        check("the length of one read", stop - start, READ_AT_ONCE, path=self.path, byte=start)
+        if stop - start > READ_AT_ONCE:
+            check("the length of one read", stop - start, READ_AT_ONCE, path=self.path, byte=start)
         data = os.pread(self._open(), stop - start, start)
         if len(data) != stop - start:
             data += self._rest(start + len(data), stop)
@@ -127,6 +128,9 @@ class Source:
 
     def _open(self) -> int:
         self.check_unchanged()
+        opened = self._fd
+        if opened is not None:
+            return opened
         with self._lock:
             if self._fd is None:
                 try:
