@@ -26,19 +26,8 @@ compiled: Any = njit(nogil=True, cache=True)
 
 
 def count(block: NDArray[Any], counts: NDArray[np.int64]) -> None:
-    """Add how often each pattern of a block of uint8 or uint16 occurs."""
-    block = _ready(block)
-    if block.dtype.itemsize == 2:
-        _count(block, counts)
-        return
-    even = block.size & ~1
-    pairs = np.zeros(1 << 16, np.int64)
-    _count(block[:even].view(np.uint16), pairs)
-    table = pairs.reshape(256, 256)
-    counts += table.sum(axis=0)
-    counts += table.sum(axis=1)
-    if even < block.size:
-        counts[block[-1]] += 1
+    """Add how often each number of a block of uint16 occurs."""
+    _count(_ready(block), counts)
 
 
 def sweep(block: NDArray[Any], tiny: float, counts: NDArray[np.int64]) -> Moments:
@@ -99,7 +88,7 @@ def warm_up() -> None:
         block = np.ones(8, name)
         sweep(block, 0.0, np.zeros(BUCKETS, np.int64))
         refine(block, plan, found)
-    count(np.zeros(8, np.uint8), np.zeros(256, np.int64))
+    count(np.zeros(8, np.uint16), np.zeros(1 << 16, np.int64))
 
 
 def _long(block: NDArray[Any]) -> NDArray[Any]:

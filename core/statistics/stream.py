@@ -49,7 +49,7 @@ class Engine(Protocol):
     """The passes over one block: ``vectors`` by numpy or ``kernels`` by Numba."""
 
     def count(self, block: Block, counts: NDArray[np.int64]) -> None:
-        """Add how often each pattern occurs."""
+        """Add how often each number of a block of uint16 occurs."""
 
     def sweep(self, block: Block, tiny: float, counts: NDArray[np.int64]) -> Moments:
         """Moments of a block, and its elements added to their buckets."""
@@ -128,23 +128,50 @@ def measure(feed: Feed, dtype: DType, way: Way, watch: Watch) -> TensorStats:
 
 
 def _counted(feed: Feed, dtype: DType, way: Way, watch: Watch) -> NDArray[np.int64]:
-    def part(blocks: Iterator[Block]) -> tuple[NDArray[np.int64], int]:
-        counts, last, left = np.zeros(1 << max(8, dtype.bits), np.int64), 0, feed.elements
-        for block in watch.through(blocks):
-            codes = unpack(block, 6, min(left, block.size * 8 // 6)) if dtype.bits == 6 else block
-            way.engine.count(codes, counts)
-            last, left = int(block[-1]), left - codes.size
-        return counts, last
-
-    found = _in_threads(part, feed.parts(1 if dtype.packed else way.threads))
-    counts = sum((c for c, _ in found[1:]), found[0][0])
+    parts = feed.parts(1 if dtype.packed else way.threads)
+    if dtype.bits == 16:
+        return _total(_in_threads(lambda blocks: _count_words(watch.through(blocks), way.engine), parts))
+    if dtype.bits == 6:
+        return _count_sixes(watch.through(parts[0]), feed.elements)
+    found = _in_threads(lambda blocks: _count_bytes(watch.through(blocks), way.engine), parts)
+    counts = _total([counts for counts, _ in found])
     return _unpacked(counts, dtype, feed.elements, found[-1][1]) if dtype.packed else counts
+
+
+def _total(tables: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return sum(tables[1:], tables[0])
+
+
+def _count_words(blocks: Iterator[Block], engine: Engine) -> NDArray[np.int64]:
+    counts = np.zeros(1 << 16, np.int64)
+    for block in blocks:
+        engine.count(block, counts)
+    return counts
+
+
+def _count_bytes(blocks: Iterator[Block], engine: Engine) -> tuple[NDArray[np.int64], int]:
+    """Counts of bytes, two at a time, and the last byte."""
+    pairs, odd, last = np.zeros(1 << 16, np.int64), np.zeros(256, np.int64), 0
+    for block in blocks:
+        even, last = block.size & ~1, int(block[-1])
+        engine.count(block[:even].view(np.uint16), pairs)
+        if even < block.size:
+            odd[last] += 1
+    table = pairs.reshape(256, 256)
+    return odd + table.sum(axis=0) + table.sum(axis=1), last
+
+
+def _count_sixes(blocks: Iterator[Block], elements: int) -> NDArray[np.int64]:
+    counts = np.zeros(64, np.int64)
+    for block in blocks:
+        codes = unpack(block, 6, min(elements, block.size * 8 // 6))
+        counts += np.bincount(codes, minlength=64)
+        elements -= codes.size
+    return counts
 
 
 def _unpacked(counts: NDArray[np.int64], dtype: DType, elements: int, last: int) -> NDArray[np.int64]:
     """Counts of elements below 8 bits from counts of bytes, less what fills up the last byte."""
-    if dtype.bits == 6:  # counted element by element already
-        return counts[:64]
     each = 8 // dtype.bits
     codes = unpack(np.arange(256, dtype=np.uint8), dtype.bits, 256 * each).reshape(256, each)
     out = np.zeros(1 << dtype.bits, np.int64)

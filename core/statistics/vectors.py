@@ -13,7 +13,7 @@ from core.statistics.sketch import EDGE, QUANTILE, STEPS, Plan, Refined
 
 
 def count(block: NDArray[Any], counts: NDArray[np.int64]) -> None:
-    """Add how often each pattern of a block of uint8 or uint16 occurs."""
+    """Add how often each number of a block of uint16 occurs."""
     counts += np.bincount(block, minlength=counts.size)
 
 

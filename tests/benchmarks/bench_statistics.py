@@ -28,7 +28,8 @@ from core.statistics import engine
 from core.statistics.scan import scan
 from core.statistics.tensors import of_tensor
 
-TARGETS = {"float32": 0.10, "float16": 0.15, "bfloat16": 0.15, "int8": 0.20, "float64": 0.10, "int64": 0.10}
+TARGETS = {"float32": 0.10, "float16": 0.15, "bfloat16": 0.15, "int8": 0.20}
+OTHERS = ("float64", "int64")
 MEMORY_TARGET = 16.0
 PART = 512 * MIB
 
@@ -89,17 +90,25 @@ def _model(path: Path, dtype: str, size: int) -> Model:
 
 
 def _speeds(path: Path, array: np.ndarray) -> None:
+    """The best of three rounds, each with ``numpy.sum`` in it; targets are those of one pass."""
     size = min(PART, path.stat().st_size)
-    for dtype, target in TARGETS.items():
-        model, reference = _model(path, dtype, size), _sum_speed(array)
-        one = size / _best(lambda m=model: of_tensor(m, 0, exact=False)) / 1e9
-        two = size / _best(lambda m=model: of_tensor(m, 0, exact=True), 1) / 1e9
-        verdict = "met" if one / reference >= target else "MISSED"
+    for dtype in (*TARGETS, *OTHERS):
+        model = _model(path, dtype, size)
+        rounds = [(_sum_speed(array), _speed(size, lambda m=model: of_tensor(m, 0, exact=False))) for _ in range(3)]
+        reference, one = (max(figures) for figures in zip(*rounds, strict=True))
+        two = _speed(size, lambda m=model: of_tensor(m, 0, exact=True))
+        target = TARGETS.get(dtype)
+        verdict = (
+            "" if target is None else f" (target {target:.2f}, {'met' if one / reference >= target else 'MISSED'})"
+        )
         print(
-            f"{dtype:9} {one:6.2f} GB/s = {one / reference:.2f} of numpy.sum's {reference:.2f} GB/s "
-            f"(target {target:.2f}, {verdict}); "
+            f"{dtype:9} {one:6.2f} GB/s = {one / reference:.2f} of numpy.sum's {reference:.2f} GB/s{verdict}; "
             f"exact quantiles {two:.2f} GB/s"
         )
+
+
+def _speed(size: int, work: Callable[[], object]) -> float:
+    return size / _best(work, 1) / 1e9
 
 
 def _memory(path: Path) -> None:
