@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Any
 
-MEMORY = 3 << 30
+MEMORY = 2 << 30
 PIECE = 200
 """Characters of a piece that are handed back."""
 
@@ -62,13 +62,14 @@ def _tokenizer(request: dict[str, Any]) -> Any:
 def _hugging(request: dict[str, Any]) -> dict[str, object]:
     made = _tokenizer(request)
     made.encode_special_tokens = not request["parse"]
+    controls = {token for token, added in made.get_added_tokens_decoder().items() if added.special}
     vocabulary: dict[str, int] = made.get_vocab(with_added_tokens=True)
     rows: list[list[object]] = []
     for text in request["texts"]:
         found = made.encode(text, add_special_tokens=request["special"])
         _few(len(found.ids), request)
         columns = (found.ids, found.tokens, found.offsets, found.special_tokens_mask, found.type_ids)
-        rows.append([[t, p[:PIECE], *span, s, g] for t, p, span, s, g in zip(*columns, strict=True)])
+        rows.append([[t, p[:PIECE], *at, int(s or t in controls), g] for t, p, at, s, g in zip(*columns, strict=True)])
     text = None if request["ids"] is None else made.decode(request["ids"], skip_special_tokens=not request["control"])
     size = max(vocabulary.values(), default=-1) + 1
     roles = {piece: vocabulary[piece] for piece in request["roles"] if piece in vocabulary}
@@ -82,9 +83,10 @@ def _sentence(request: dict[str, Any]) -> dict[str, object]:
     made = library.SentencePieceProcessor(model_file=request["path"])
     rows: list[list[object]] = []
     for text in request["texts"]:
-        found = made.encode(text, out_type="immutable_proto").pieces
+        found = made.encode(text, return_type="proto").pieces
         _few(len(found), request)
-        rows.append([[p.id, p.piece[:PIECE], p.begin, p.end, 0, 0] for p in found])
+        place = [at for at, letter in enumerate(text) for _ in letter.encode()] + [len(text)]
+        rows.append([[p.id, p.piece[:PIECE], place[p.begin], place[p.end], 0, 0] for p in found])
     roles = {"bos": made.bos_id(), "eos": made.eos_id(), "unk": made.unk_id(), "pad": made.pad_id()}
     pieces = {role: made.id_to_piece(token)[:PIECE] for role, token in roles.items() if token >= 0}
     text = None if request["ids"] is None else made.decode(request["ids"])

@@ -92,7 +92,8 @@ def ask(
 
 
 def _failed(request: Request, code: int, stderr: bytes) -> BrokenFile:
-    lines = stderr.decode("utf-8", "replace").strip().splitlines() or [f"it ended with code {code}"]
+    said = stderr.decode("utf-8", "replace").splitlines()
+    lines = [line for line in said if line.strip() and not line.startswith("note: ")] or [f"it ended with code {code}"]
     words = re.sub(r"^[\w.]*(Exception|Error): ", "", lines[-1])[:300]
     return BrokenFile(f"cannot be used as a tokenizer: {words}", path=request.path)
 

@@ -18,7 +18,7 @@ VOCABULARY: Final = 4_000_000
 FILE_BYTES: Final = 128 * MIB
 """Bytes of one tokenizer file."""
 
-SECONDS: Final = 20.0
+SECONDS: Final = 10.0
 """Time that one call may take, whatever the vocabulary and the text are."""
 
 SPECIALS: Final = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")

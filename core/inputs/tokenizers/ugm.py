@@ -144,7 +144,8 @@ class Ugm:
                 continue
             if not inside:
                 inside = True
-                if (self.prefix and not prefixed) or self.merge_spaces:
+                # SentencePiece puts no space first without a prefix; llama.cpp does, which is not the model's own way.
+                if (self.prefix and not prefixed) or (self.merge_spaces and found):
                     found.append((SPACE, start, start))
                     prefixed = True
             found.append((letter, start, stop))
