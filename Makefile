@@ -22,11 +22,10 @@ app: setup
 test: setup browser
 	$(PYTEST) -m fuzz -n 2
 	$(PY) -m coverage run -m pytest -m "not fuzz" $(ARGS)
-	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report --skip-covered --skip-empty | tail -n 1
 
 test-fast: setup
-	$(PYTEST) -m "not slow and not browser" $(ARGS)
+	$(PYTEST) -n 2 -m "not slow and not browser" $(ARGS)
 
 test-torch: $(TORCH)/.installed
 	$(TORCH)/bin/python -m pytest -p no:cacheprovider -m torch tests/torch_oracle $(ARGS)
