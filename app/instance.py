@@ -89,8 +89,9 @@ def hand_over(home: Path, file: str | os.PathLike[str], *, timeout: float = TIME
         if found is not None or not (home / FILE).exists():
             return None
         told = _told(home)
-        if "port" in told:
-            return _ask(told, os.path.abspath(file), timeout)
+        with contextlib.suppress(ConnectionRefusedError):  # it may say its port just before it listens there
+            if "port" in told:
+                return _ask(told, os.path.abspath(file), timeout)
         if time.monotonic() > deadline:
             raise _silent(told)
         time.sleep(0.1)
@@ -102,6 +103,8 @@ def _ask(told: dict[str, Any], path: str, timeout: float) -> Opened:
         connection.request("POST", OPEN, json.dumps({"path": path}), {HEADER: str(told["secret"])})
         answer = connection.getresponse()
         data: Any = json.loads(answer.read(BODY))
+    except ConnectionRefusedError:
+        raise
     except (OSError, ValueError, http.client.HTTPException):
         raise _silent(told) from None
     finally:

@@ -90,6 +90,8 @@ class Workspace:
         self.notice = f"{why}. This one works in memory: recent files, statistics and traces are lost when it ends."
 
     def _keep(self, job: Job) -> None:
+        if job.kind == "trace":  # one that was stopped before it began has nobody else to say so
+            self.spools.let_go(job.subject)
         if job.kind == "warm-up" or (job.kind == "hash" and job.state == "cancelled"):
             return
         self.store.put_job(

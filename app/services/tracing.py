@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -73,8 +74,8 @@ def prepare(
 def discard(actor: Actor, prepared: Prepared) -> None:
     """Throw away a prepared run that will not be started."""
     held = workspace.current()
-    held.spools.let_go(prepared.id)
     if not any(job.subject == prepared.id for job in held.jobs.list()):
+        held.spools.let_go(prepared.id)
         held.spools.remove(prepared.id)
 
 
@@ -99,6 +100,7 @@ def start(actor: Actor, prepared: Prepared, approval: Approval) -> Job:
         raise ApprovalVoid("the run is not the one that you approved", hint="Approve it again.")
     if any(job.subject == prepared.id for job in held.jobs.list()):
         raise ApprovalVoid("this run was started already", hint="Prepare it again.")
+    held.spools.hold(prepared.id, math.inf)
     name = os.path.basename(prepared.request.model_path)
 
     def work(progress: Progress, cancelled: Callable[[], bool]) -> str:
@@ -106,7 +108,6 @@ def start(actor: Actor, prepared: Prepared, approval: Approval) -> Job:
             result = _run(prepared, approval, progress, cancelled)
             held.store.traces.put_trace(prepared.id, prepared.artifact, prepared.request, approval, result)
         finally:
-            held.spools.let_go(prepared.id)
             held.spools.make_room()
         if result.status == "cancelled":
             raise Cancelled(result.reason or "was stopped")

@@ -27,6 +27,12 @@ GROWTH: Final = 8
 PAGE: Final = 10_000
 """Rows one page may have."""
 
+AHEAD: Final = 4096
+"""Rows read at once for who pages on: 40 pages for the price of two."""
+
+AHEADS: Final = 4
+"""Orders whose rows are kept read ahead, about 3 MB each with histograms."""
+
 ORDERS: Final = 32
 """Orders kept in memory; one over a million rows takes 4 MB."""
 
@@ -97,10 +103,19 @@ class Page:
     next: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    columns: tuple[str, ...]
+    start: int
+    rows: Any
+
+
 @dataclass(slots=True)
 class _Order:
     total: int
     ids: NDArray[np.int64]
+    reached: int = -1
+    ahead: _Ahead | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -139,14 +154,10 @@ class Pager:
                 start = self._place(owner, query, order, after) + 1
             start = min(max(start, 0), order.total)
             self._extend(owner, query, order, start + limit)
-            ids = order.ids[start : start + limit]
-        stop = start + len(ids)
-        return Page(
-            self._fetch(owner, ids, columns or tuple(self._listing.visible)),
-            order.total,
-            start,
-            int(ids[-1]) if 0 < stop < order.total else None,
-        )
+            stop = min(start + limit, len(order.ids))
+            rows = self._rows(owner, query, order, start, stop, tuple(columns or self._listing.visible))
+            following = int(order.ids[stop - 1]) if 0 < stop < order.total else None
+        return Page(rows, order.total, start, following)
 
     def count(self, owner: int | str, query: Query) -> int:
         """Rows of ``owner`` under the filter."""
@@ -180,6 +191,27 @@ class Pager:
             while len(self._orders) > ORDERS:
                 self._orders.popitem(last=False)
         return order
+
+    def _rows(
+        self, owner: int | str, query: Query, order: _Order, start: int, stop: int, columns: tuple[str, ...]
+    ) -> Any:
+        """The rows at these places; the page after the last one brings many that follow with it."""
+        ahead, follows = order.ahead, start == order.reached
+        order.reached = stop
+        if (
+            ahead is None
+            or ahead.columns != columns
+            or not ahead.start <= start <= stop <= ahead.start + len(ahead.rows)
+        ):
+            if not follows or stop - start >= AHEAD:
+                return self._fetch(owner, order.ids[start:stop], columns)
+            self._extend(owner, query, order, start + AHEAD)
+            ahead = order.ahead = _Ahead(columns, start, self._fetch(owner, order.ids[start : start + AHEAD], columns))
+            with self._lock:
+                kept = [o for o in self._orders.values() if o.ahead is not None and o is not order]
+                for old in kept[: max(0, len(kept) - AHEADS + 1)]:
+                    old.ahead = None
+        return ahead.rows.slice(start - ahead.start, stop - start)
 
     def _extend(self, owner: int | str, query: Query, order: _Order, wanted: int) -> None:
         if len(order.ids) >= min(wanted, order.total):
