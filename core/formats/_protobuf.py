@@ -145,6 +145,8 @@ def fields(  # noqa: PLR0915 - one loop without calls: it runs for every field o
                 at = base + p
                 yield number, VARINT, value, at
                 continue
+            if p > end:
+                raise IndexError
         except (IndexError, ValueError) as error:
             what = "the message ends within a number" if isinstance(error, IndexError) else str(error)
             damage.add(what, at, message)
@@ -241,9 +243,9 @@ def _group(window: Window, start: int, stop: int, number: int, message: str, dam
                 open_groups.append(inner)
             elif wire != END_GROUP or open_groups.pop() != inner:
                 raise ValueError("a group does not end")
+            if base + p > stop or inner == 0:
+                raise IndexError
             at = base + p
-            if at > stop or inner == 0:
-                raise ValueError("a group leaves its message")
         except (IndexError, ValueError) as error:
             what = "a group leaves its message" if isinstance(error, IndexError) else str(error)
             damage.add(what, at, f"{message} field {number}")

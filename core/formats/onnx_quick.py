@@ -158,6 +158,8 @@ def _node(data: bytes, base: int, p: int, end: int, nodes: NodeReader, builder: 
                         return False
                     length |= more << 14
             q = p + length
+            if q > end:
+                return False
             if tag == 0x0A:
                 text = data[p:q].decode()
                 found = ids.get(text)
