@@ -2,7 +2,7 @@
 
 Imported only where more than ``engine.KERNEL_BYTES`` are to be scanned. Never ``fastmath``,
 which drops the checks for NaN. Integer work runs over chunks that stay in the first cache, so
-that LLVM turns it into vector instructions; float sums go in four lanes, and squared deviations
+that LLVM turns it into vector instructions; float sums go in 64 lanes, and squared deviations
 are taken from the chunk's own mean, chunks combine as in ``core.statistics.moments``.
 """
 
@@ -20,6 +20,7 @@ from core.statistics.moments import Moments
 from core.statistics.sketch import Plan, Refined
 
 CHUNK: Final = 2048
+LANES: Final = 64
 _EXPONENT: Final = {32: 0x7F800000, 64: 0x7FF0000000000000}
 
 compiled: Any = njit(nogil=True, cache=True)
@@ -125,35 +126,30 @@ def _float_keys(raw: Any, at: Any, n: Any, sign: Any, keys: Any) -> None:
 
 
 @compiled
-def _sums(x: Any, at: Any, n: Any) -> Any:
-    a0 = a1 = a2 = a3 = 0.0
-    l0 = l1 = l2 = l3 = 0.0
-    whole = n & ~3
-    for i in range(at, at + whole, 4):
-        x0, x1, x2, x3 = np.float64(x[i]), np.float64(x[i + 1]), np.float64(x[i + 2]), np.float64(x[i + 3])
-        a0 += x0
-        a1 += x1
-        a2 += x2
-        a3 += x3
-        l0 += abs(x0)
-        l1 += abs(x1)
-        l2 += abs(x2)
-        l3 += abs(x3)
+def _sums(x: Any, at: Any, n: Any, sums: Any, sizes: Any) -> Any:
+    sums[:] = 0.0
+    sizes[:] = 0.0
+    whole = n - n % LANES
+    for start in range(at, at + whole, LANES):
+        piece = x[start : start + LANES]
+        for lane in range(LANES):
+            sums[lane] += piece[lane]
+        for lane in range(LANES):
+            sizes[lane] += abs(np.float64(piece[lane]))
     for i in range(at + whole, at + n):
-        a0 += np.float64(x[i])
-        l0 += abs(np.float64(x[i]))
-    mean = ((a0 + a1) + (a2 + a3)) / n
-    v0 = v1 = v2 = v3 = 0.0
-    for i in range(at, at + whole, 4):
-        d0, d1, d2, d3 = x[i] - mean, x[i + 1] - mean, x[i + 2] - mean, x[i + 3] - mean
-        v0 += d0 * d0
-        v1 += d1 * d1
-        v2 += d2 * d2
-        v3 += d3 * d3
+        sums[0] += x[i]
+        sizes[0] += abs(np.float64(x[i]))
+    mean, l1 = sums.sum() / n, sizes.sum()
+    sums[:] = 0.0
+    for start in range(at, at + whole, LANES):
+        piece = x[start : start + LANES]
+        for lane in range(LANES):
+            away = piece[lane] - mean
+            sums[lane] += away * away
     for i in range(at + whole, at + n):
-        d0 = x[i] - mean
-        v0 += d0 * d0
-    return mean, (v0 + v1) + (v2 + v3), (l0 + l1) + (l2 + l3)
+        away = x[i] - mean
+        sums[0] += away * away
+    return mean, sums.sum(), l1
 
 
 @compiled
@@ -163,28 +159,30 @@ def _sweep_float(x: Any, raw: Any, infinity: Any, least: Any, sign: Any, shift: 
     magnitude = top - one
     keys = np.empty(CHUNK, raw.dtype)
     good = np.empty(CHUNK, x.dtype)
+    sums, sizes = np.empty(LANES), np.empty(LANES)
     nan = positive = negative = zero = below = 0
     first, last = magnitude | top, raw.dtype.type(0)
     done, mean, m2, l1 = 0, 0.0, 0.0, 0.0
     for at in range(0, raw.size, CHUNK):
         n = min(CHUNK, raw.size - at)
         _float_keys(raw, at, n, sign, keys)
-        most = raw.dtype.type(0)
-        low, high = magnitude | top, raw.dtype.type(0)
-        zeros = few = 0
+        unsigned = raw.dtype.type
+        most = unsigned(0)
+        low, high = unsigned(magnitude | top), unsigned(0)
+        zeros, few = unsigned(0), unsigned(0)
         for i in range(n):
-            size = raw[at + i] & magnitude
-            most = max(most, size)
-            zeros += size == 0
-            few += size < least
-            low = min(low, keys[i])
-            high = max(high, keys[i])
-        zero += zeros
-        below += few
+            size = unsigned(raw[at + i] & magnitude)
+            most = unsigned(max(most, size))
+            zeros = unsigned(zeros + unsigned(size == 0))
+            few = unsigned(few + unsigned(size < least))
+            low = unsigned(min(low, keys[i]))
+            high = unsigned(max(high, keys[i]))
+        zero += np.int64(zeros)
+        below += np.int64(few)
         _scatter(keys, n, shift, counts)
         if most < infinity:
             first, last = min(first, low), max(last, high)
-            cmean, cm2, cl1 = _sums(x, at, n)
+            cmean, cm2, cl1 = _sums(x, at, n, sums, sizes)
         else:
             whole, n = n, 0
             for i in range(whole):
@@ -201,7 +199,7 @@ def _sweep_float(x: Any, raw: Any, infinity: Any, least: Any, sign: Any, shift: 
                     positive += 1
             if n == 0:
                 continue
-            cmean, cm2, cl1 = _sums(good, 0, n)
+            cmean, cm2, cl1 = _sums(good, 0, n, sums, sizes)
         done += n
         step = cmean - mean
         share = n / done
@@ -216,6 +214,7 @@ def _sweep_int(x: Any, counts: Any) -> Any:
     single = np.empty(CHUNK, np.float32)
     raw = single.view(np.uint32)
     keys = np.empty(CHUNK, np.uint32)
+    sums, sizes = np.empty(LANES), np.empty(LANES)
     low = high = x[0]
     zero, done, mean, m2, l1 = 0, 0, 0.0, 0.0, 0.0
     for at in range(0, x.size, CHUNK):
@@ -227,7 +226,7 @@ def _sweep_int(x: Any, counts: Any) -> Any:
             single[i] = np.float32(x[at + i])
         _float_keys(raw, 0, n, np.uint32(31), keys)
         _scatter(keys, n, np.uint32(14), counts)
-        cmean, cm2, cl1 = _sums(x, at, n)
+        cmean, cm2, cl1 = _sums(x, at, n, sums, sizes)
         done += n
         step = cmean - mean
         share = n / done
