@@ -14,6 +14,7 @@ from core.errors import BrokenFile, OutsideFolder, SourceChanged, UnreadableFile
 from core.limits import MIB, READ_AT_ONCE, check
 
 BLOCK: Final = 1 * MIB
+PAGE: Final = 4096
 
 
 class Source:
@@ -54,6 +55,11 @@ class Source:
             data += self._rest(start + len(data), stop)
         self.bytes_read += len(data)
         return data
+
+    def expect(self, start: int) -> None:
+        """Tell the system that the bytes at ``start`` are read next, so that it fetches them meanwhile."""
+        if self._fd is not None and start < self.size and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, start, PAGE, os.POSIX_FADV_WILLNEED)
 
     def read_into(self, start: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``start`` on; reads from disk.

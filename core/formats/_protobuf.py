@@ -84,6 +84,11 @@ class Window:
         self.data = self.source.read(start, top)
         self.base, self.top = start, top
 
+    def expect(self, at: int) -> None:
+        """Say that the window moves to ``at`` next, beyond what it holds."""
+        if self.source is not None and at > self.top:
+            self.source.expect(at)
+
     def bytes(self, start: int, stop: int) -> bytes:
         """Bytes ``start`` to ``stop``; short ones out of the window, long ones from disk."""
         if stop - start > LARGEST and self.source is not None:

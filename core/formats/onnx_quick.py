@@ -91,6 +91,8 @@ class Quick:
                         break
             last = first + length
             if tag == tensor_tag and tag:
+                if last > end and last <= stop:
+                    self.window.expect(base + last)
                 tensor = _tensor(data, base, first, last, end, self.builder.index) if last <= stop else None
                 if tensor is None:
                     break
