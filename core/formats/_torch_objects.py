@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from core.formats._pickle import Call, Global, Persistent, as_dict, as_tuple
+from core.formats.npy import PLAIN, column_major
 from core.limits import ELEMENTS, NESTING, RANK, TENSORS
 
 STORAGE_DTYPES: Final[dict[str, str]] = {
@@ -281,13 +282,6 @@ def _meta(path: str, item: Call, args: tuple[Any, ...]) -> Found:
     return Found(path, dtype, _sizes(args[1]), None, 0, None, problem="is a meta tensor, which has no values")
 
 
-_NUMPY: Final[dict[str, str]] = {
-    "b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
-    "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64",
-    "c16": "complex128",
-}  # fmt: skip
-
-
 def _numpy(path: str, item: Call, args: tuple[Any, ...]) -> Found | None:
     """``numpy._core.multiarray._reconstruct`` whose state is (version, shape, dtype, fortran, bytes)."""
     state = as_tuple(item.state)
@@ -301,11 +295,11 @@ def _numpy(path: str, item: Call, args: tuple[Any, ...]) -> Found | None:
     data = _raw_bytes(raw)
     if data is None:
         return Found(path, "opaque", sizes, None, 0, None, problem="holds Python objects, which are not read")
-    known = _NUMPY.get(code.lstrip("<>|="), "opaque")
+    known = PLAIN.get(code.lstrip("<>|="), "opaque")
     problem = "is big-endian, which is not decoded here" if big else ""
     if known == "opaque":
         problem = f"its element type {code[:40]!r} is no plain number"
-    return Found(path, known, sizes, _column_major(sizes) if fortran else None, 0, None, data, problem)
+    return Found(path, known, sizes, column_major(sizes) if fortran else None, 0, None, data, problem)
 
 
 def _raw_bytes(raw: Any) -> bytes | None:
@@ -315,14 +309,6 @@ def _raw_bytes(raw: Any) -> bytes | None:
     if isinstance(raw, str):
         return raw.encode("latin-1")
     return raw if isinstance(raw, bytes) else None
-
-
-def _column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = list[int](), 1
-    for size in shape:
-        strides.append(step)
-        step *= size
-    return tuple(strides)
 
 
 Rebuild = Callable[[str, Call, tuple[Any, ...]], Found | None]

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from core.errors import BrokenFile, LimitExceeded
+from core.inflate import inflate
 from core.ir import Finding
 from core.limits import ARCHIVE_MEMBERS, ARCHIVE_RATIO, KIB, MIB, NAME_BYTES, check
 from core.source import Source
@@ -129,7 +130,7 @@ class Archive:
             data = b"".join(self.source.blocks(start, min(stop, start + bound)))
         elif member.method == DEFLATED:
             self.check_ratio(member)
-            data = self._inflate(start, stop, min(bound, member.size))
+            data = inflate(self.source, start, stop, min(bound, member.size))
         else:
             raise BrokenFile(f"member {member.name[:200]!r} uses packing method {member.method}", path=self.source.path)
         if len(data) == member.size:
@@ -157,19 +158,6 @@ class Archive:
             text = f"member {member.name[:200]!r} inflates {member.stored} bytes to {member.size}"
             hint = f"Modelglass inflates at most {ARCHIVE_RATIO} to 1; repack the archive without compression."
             raise LimitExceeded(text, path=self.source.path, hint=hint)
-
-    def _inflate(self, start: int, stop: int, bound: int) -> bytes:
-        engine, parts, left = zlib.decompressobj(-15), list[bytes](), bound
-        try:
-            for block in self.source.blocks(start, stop, 256 * KIB):
-                piece = engine.decompress(block, left)
-                parts.append(piece)
-                left -= len(piece)
-                if left <= 0:
-                    break
-        except zlib.error as error:
-            raise BrokenFile(f"packed bytes are damaged: {error}", path=self.source.path, byte=start) from None
-        return b"".join(parts)
 
     def _end(self) -> tuple[int, int, int, int]:
         """Member count, directory size, offset, and bytes that stand before the archive."""

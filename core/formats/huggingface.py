@@ -12,8 +12,7 @@ from core.errors import ModelError
 from core.formats import _json
 from core.formats._json import Json
 from core.formats.head import Head
-from core.formats.safetensors import read_shard
-from core.formats.sharded import SUFFIX, read_index
+from core.formats.sharded import SUFFIX, open_shard, read_index
 from core.ir import Finding, Model, Tensor
 from core.limits import MIB
 from core.source import Source, contained
@@ -81,16 +80,11 @@ def _plain_shards(head: Head) -> Model:
     for name in head.names:
         if not name.endswith(".safetensors"):
             continue
-        try:
-            source = Source(contained(head.folder, name), name)
-            shard = read_shard(source, len(sources))
-        except ModelError as error:
-            findings.append(Finding("safetensors.shard", "error", f"{name[:200]!r}: {error}.", f"file {name[:200]}"))
+        shard = open_shard(head.folder, name, sources, findings)
+        if shard is None:
             continue
-        sources.append(source)
         tensors.extend(shard.tensors)
         metadata.update(shard.metadata)
-        findings.extend(Finding(f.code, f.severity, f"{name[:200]!r}: {f.message}", f.at) for f in shard.findings)
     return Model(
         format="safetensors",
         kind="folder of safetensors",

@@ -26,11 +26,12 @@ _HEADER: Final = re.compile(
         \s*'shape':\s*\((?P<shape>[0-9,\s]{0,2048})\)\s*,?\s*\}\s*\Z""",
     re.VERBOSE | re.DOTALL,
 )
-_PLAIN: Final[dict[str, str]] = {
+PLAIN: Final[dict[str, str]] = {
     "b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
     "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64",
     "c16": "complex128",
 }  # fmt: skip
+"""Our element types by numpy's type strings without their byte order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _header(text: str, length: int, source: Source, byte: int) -> Header:
     descr = found["descr"].strip("'")
     order, code = (descr[:1], descr[1:]) if descr[:1] in "<>|=" else ("|", descr)
     return Header(
-        dtype=_PLAIN.get(code, "opaque"),
+        dtype=PLAIN.get(code, "opaque"),
         descr=descr,
         big_endian=order == ">",
         fortran=found["fortran"] == "True",
@@ -170,7 +171,7 @@ def tensor_of(name: str, header: Header, source: int, start: int, stop: int) -> 
         header.shape,
         ByteRange(source, begin, begin + needs),
         encoding="big" if header.big_endian and DTYPES[header.dtype].bits > 8 else "plain",
-        strides=_column_major(header.shape) if header.fortran and len(header.shape) > 1 else None,
+        strides=column_major(header.shape) if header.fortran and len(header.shape) > 1 else None,
     )
 
 
@@ -188,7 +189,8 @@ def _code(tensor: Tensor) -> str:
     return "pickle.object_array" if "pickle" in tensor.problem else "npy.array"
 
 
-def _column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def column_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Steps in elements of an array stored first axis fastest (Fortran order)."""
     strides, step = list[int](), 1
     for size in shape:
         strides.append(step)

@@ -16,9 +16,10 @@ from core.dtypes import DTYPES
 from core.errors import BrokenFile, ModelError
 from core.formats import _fx_graph, _pickle_safety
 from core.formats._pickle import Call, Pickle, as_dict, walk
+from core.formats._torch_archive import member_bytes
 from core.formats._torch_objects import Storage, modules, scalars, tensors
 from core.formats._torch_tensors import StorageBytes, findings_of, tie
-from core.formats._zip import DEFLATED, STORED, Archive, Member
+from core.formats._zip import Archive, Member
 from core.formats.head import Head
 from core.ir import ByteRange, Finding, Model, Tensor
 from core.limits import KIB, MIB
@@ -85,11 +86,11 @@ def read_archive(head: Head, archive: Archive) -> tuple[Model, Any, str]:
         walked = _member_pickle(archive, member, findings)
         if member is main and walked is not None:
             value = walked.value
-    storages = ArchiveStorages(archive, root, _byte_order(archive, root, findings))
+    order = _byte_order(archive, root, findings)
     found = list(tensors(value))
     keys = {f.storage.key: f.storage for f in found if f.storage is not None}
     numbers: dict[str, int] = {}
-    tied = tie(found, {key: storages.place(key) for key in keys}, numbers)
+    tied = tie(found, {key: member_bytes(archive, f"{root}data/{key}", order) for key in keys}, numbers)
     model = _model(head, value, tied, findings, "PyTorch checkpoint")
     return (_with_graph(model, value) if _fx_graph.is_graph_module(value) else model), value, root
 
@@ -131,31 +132,6 @@ def _report(walked: Pickle, where: str, findings: list[Finding]) -> None:
         findings.append(
             Finding("pickle.damaged", "error", f"{where}: {text}; what came before is shown.", f"byte {byte}")
         )
-
-
-class ArchiveStorages:
-    """Finds the member of a storage key in the archive's ``data`` (or another) folder."""
-
-    def __init__(self, archive: Archive, root: str, encoding: str, folder: str = "data") -> None:
-        self.archive, self.root, self.encoding, self.folder = archive, root, encoding, folder
-
-    def place(self, key: str) -> StorageBytes:
-        """Where the bytes of ``key`` are; the problem in words where they cannot be used."""
-        name = f"{self.root}{self.folder}/{key}"
-        member = self.archive.by_name.get(name)
-        if member is None:
-            return StorageBytes(None, 0, problem=f"its storage {name[:120]!r} is not in the archive")
-        try:
-            start, stop = self.archive.span(member)
-            if member.method == DEFLATED:
-                self.archive.check_ratio(member)
-                problem = "is compressed and big-endian at once" if self.encoding == "big" else ""
-                return StorageBytes(None if problem else ByteRange(0, start, stop), member.size, "deflate", problem)
-        except ModelError as error:
-            return StorageBytes(None, 0, problem=error.message)
-        if member.method != STORED or member.encrypted:
-            return StorageBytes(None, 0, problem=f"its storage {name[:120]!r} is packed in an unknown way")
-        return StorageBytes(ByteRange(0, start, stop), stop - start, self.encoding)
 
 
 def _byte_order(archive: Archive, root: str, findings: list[Finding]) -> str:

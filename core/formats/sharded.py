@@ -58,7 +58,7 @@ def read_index(index: Source) -> Model:
     check("the number of shards", len(set(named.values())), FILES, path=index.path)
     sources, shards = [index], dict[str, Shard]()
     for file in dict.fromkeys(named.values()):
-        shard = _open_shard(Path(index.path).parent, file, sources, findings)
+        shard = open_shard(Path(index.path).parent, file, sources, findings)
         if shard is not None:
             shards[file] = shard
     tensors = [t for shard in shards.values() for t in shard.tensors]
@@ -89,7 +89,7 @@ def _named_files(weight_map: Mapping[str, Json], findings: list[Finding]) -> dic
     return named
 
 
-def _open_shard(folder: Path, file: str, sources: list[Source], findings: list[Finding]) -> Shard | None:
+def open_shard(folder: Path, file: str, sources: list[Source], findings: list[Finding]) -> Shard | None:
     """Add the file to ``sources`` and read its header; what is wrong becomes a finding."""
     shown = _json.text(file)
     try:

@@ -14,11 +14,12 @@ from core.errors import BrokenFile, ModelError
 from core.formats import _json
 from core.formats._export_graph import ExportGraphs, json_list, json_object
 from core.formats._json import Json
+from core.formats._torch_archive import member_bytes
 from core.formats._torch_objects import Found, Storage
 from core.formats._torch_tensors import StorageBytes, findings_of, tie
-from core.formats._zip import STORED, Archive
+from core.formats._zip import Archive
 from core.formats.head import Head
-from core.ir import ByteRange, Finding, Model, Tensor
+from core.ir import Finding, Model, Tensor
 from core.limits import MIB, TENSORS, check
 
 JSON_BYTES: Final = 512 * MIB
@@ -102,7 +103,7 @@ def _tensors(archive: Archive, root: str, findings: list[Finding]) -> tuple[list
             found.append(_found(_json.text(key), json_object(entry), f"{root}data/{folder}/"))
     for item in found:
         if item.storage is not None and item.storage.key not in storages:
-            storages[item.storage.key] = _place(archive, item.storage.key)
+            storages[item.storage.key] = member_bytes(archive, item.storage.key)
     tensors = tie(found, storages, {})
     return tensors, {tensor.name: index for index, tensor in enumerate(tensors)}
 
@@ -132,20 +133,6 @@ def _sizes(value: Json) -> tuple[int, ...]:
 def _size(value: Json) -> int:
     number = value.get("as_int") if isinstance(value, dict) else value
     return number if type(number) is int else -1
-
-
-def _place(archive: Archive, name: str) -> StorageBytes:
-    member = archive.by_name.get(name)
-    if member is None:
-        return StorageBytes(None, 0, problem=f"its member {_json.text(name)[:120]!r} is not in the archive")
-    try:
-        start, stop = archive.span(member)
-    except ModelError as error:
-        return StorageBytes(None, 0, problem=error.message)
-    if member.method != STORED:
-        archive.check_ratio(member)
-        return StorageBytes(ByteRange(0, start, stop), member.size, "deflate")
-    return StorageBytes(ByteRange(0, start, stop), stop - start)
 
 
 def _tensor_words(tensors: list[Tensor]) -> tuple[str, str]:

@@ -9,12 +9,13 @@ from core.capabilities import weights_only
 from core.errors import BrokenFile, ModelError
 from core.formats import _pickle_safety
 from core.formats._pickle import walk
+from core.formats._torch_archive import member_bytes
 from core.formats._torch_objects import Found, tensors
-from core.formats._torch_tensors import StorageBytes, findings_of, tie
-from core.formats._zip import STORED, Archive
+from core.formats._torch_tensors import findings_of, tie
+from core.formats._zip import Archive
 from core.formats.head import Head
 from core.formats.pytorch import PICKLE_BYTES
-from core.ir import ByteRange, Finding, Model
+from core.ir import Finding, Model
 
 
 def match(head: Head) -> int:
@@ -53,7 +54,7 @@ def read(head: Head) -> Model:
         prefix = name.removesuffix(".pkl").replace("/", ".")
         found += [_under(prefix, item) for item in tensors(walked.value)]
     keys = {item.storage.key for item in found if item.storage is not None}
-    tied = tie(found, {key: _place(archive, root, key) for key in keys}, {})
+    tied = tie(found, {key: member_bytes(archive, f"{root}.data/{key}.storage") for key in keys}, {})
     code = [m.name.removeprefix(root) for m in archive.members if m.name.endswith(".py")]
     return Model(
         format="torch_package",
@@ -75,18 +76,6 @@ def _under(prefix: str, item: Found) -> Found:
     return Found(
         name, item.dtype, item.shape, item.strides, item.offset, item.storage, item.array, item.problem, item.parameter
     )
-
-
-def _place(archive: Archive, root: str, key: str) -> StorageBytes:
-    name = f"{root}.data/{key}.storage"
-    member = archive.by_name.get(name)
-    if member is None or member.method != STORED:
-        return StorageBytes(None, 0, problem=f"its storage {name[:120]!r} is not in the archive")
-    try:
-        start, stop = archive.span(member)
-    except ModelError as error:
-        return StorageBytes(None, 0, problem=error.message)
-    return StorageBytes(ByteRange(0, start, stop), stop - start)
 
 
 def _metadata(archive: Archive, root: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from core.formats import pytorch
 from core.formats._pickle import Call, walk
 from core.formats._script_code import ScriptCode
 from core.formats._script_graph import ScriptGraphs
+from core.formats._torch_archive import member_bytes
 from core.formats._torch_objects import tensors
 from core.formats._torch_tensors import findings_of, tie
 from core.formats._zip import Archive
@@ -76,8 +77,7 @@ def _constants(archive: Archive, root: str) -> tuple[list[Tensor], list[Finding]
     except ModelError as error:
         return [], [Finding("torchscript.constants", "error", f"constants.pkl cannot be read: {error.message}.")]
     found = [replace(item, name=f"constant c{item.name}") for item in tensors(value)]
-    storages = pytorch.ArchiveStorages(archive, root, "plain", folder="constants")
     keys = {item.storage.key for item in found if item.storage is not None}
-    tied = tie(found, {key: storages.place(key) for key in keys}, {})
+    tied = tie(found, {key: member_bytes(archive, f"{root}constants/{key}") for key in keys}, {})
     # Storage numbers of constants and of weights count separately; constants share nothing with weights.
     return [replace(tensor, storage=-1) for tensor in tied], [*findings, *findings_of(tied)]

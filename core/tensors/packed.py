@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import zlib
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 from core.dtypes import dtype_of, to_numbers
 from core.errors import BrokenFile, LimitExceeded
 from core.ggml import TYPES, GgmlType
+from core.inflate import inflate
 from core.ir import ByteRange, Model, Tensor
-from core.limits import KIB, MIB
+from core.limits import MIB
 from core.tensors.ggml import PLAIN
 from core.tensors.ggml_grid import GRIDS
 from core.tensors.stored import stored_bytes
@@ -85,16 +85,4 @@ def _inflate(model: Model, data: ByteRange, needed: int) -> bytes:
     """At least ``needed`` bytes, all of them where that is at most 64 MiB."""
     if needed > INFLATED_BYTES:
         raise LimitExceeded(f"{needed} bytes would have to be inflated, allowed are {INFLATED_BYTES}", path=model.path)
-    bound = max(needed, 64 * MIB)
-    engine, parts, left = zlib.decompressobj(-15), list[bytes](), bound
-    source = model.sources[data.source]
-    try:
-        for block in source.blocks(data.start, data.stop, 256 * KIB):
-            piece = engine.decompress(block, left)
-            parts.append(piece)
-            left -= len(piece)
-            if left <= 0:
-                break
-    except zlib.error as error:
-        raise BrokenFile(f"packed bytes are damaged: {error}", path=source.path, byte=data.start) from None
-    return b"".join(parts)
+    return inflate(model.sources[data.source], data.start, data.stop, max(needed, 64 * MIB))
