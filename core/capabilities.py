@@ -9,6 +9,7 @@ from core.ir import Capability, CapabilityName
 NAMES: Final[tuple[CapabilityName, ...]] = get_args(CapabilityName)
 
 Table = dict[CapabilityName, Capability]
+Rows = dict[CapabilityName, tuple[str, str]]
 
 
 def weights_only(kind: str, *, graph: str = "") -> Table:
@@ -21,21 +22,16 @@ def weights_only(kind: str, *, graph: str = "") -> Table:
     shown = graph or "The module tree is built from tensor names."
     no_operators = f"A {kind} holds tensors but no operators"
     return _table(
+        kind,
         {
-            "inspect": ("available", ""),
             "tensors": ("available", ""),
             "statistics": ("available", ""),
             "graph": ("partial", f"{no_operators}. {shown}"),
             "audit": ("unavailable", f"{no_operators}, so there is nothing to check against operator lists."),
-            "compare": ("unavailable", "This version has no comparison of two artifacts."),
-            "edit": ("unavailable", f"This version has no editor for a {kind}."),
-            "quantize": ("unavailable", f"This version has no quantizer for a {kind}."),
-            "prune": ("unavailable", f"This version has no pruning for a {kind}."),
-            "export": ("unavailable", f"This version has no writer for a {kind}."),
             "trace": ("unavailable", f"{no_operators}; tracing needs an ONNX export of the model."),
             "intervene": ("unavailable", f"{no_operators}; interventions need a model that can run."),
             "gradients": ("unavailable", f"{no_operators}; gradients need a model that can run."),
-        }
+        },
     )
 
 
@@ -46,25 +42,30 @@ def described_graph(kind: str, *, graph: tuple[str, str] = ("available", ""), te
         kind: the format in words.
         graph, tensors: availability and reason, e.g. ``("partial", "Constants only.")``.
     """
-    cannot_run = f"No engine of this version runs a {kind}; export the model to ONNX to run it"
+    cannot_run = f"No engine of this version runs a {kind}; export the model to ONNX to run it."
     return _table(
+        kind,
         {
-            "inspect": ("available", ""),
-            "graph": graph,
             "tensors": tensors,
             "statistics": tensors,
+            "graph": graph,
             "audit": ("unavailable", f"This version has no audit rules for a {kind}."),
-            "compare": ("unavailable", "This version has no comparison of two artifacts."),
-            "edit": ("unavailable", f"This version has no editor for a {kind}."),
-            "quantize": ("unavailable", f"This version has no quantizer for a {kind}."),
-            "prune": ("unavailable", f"This version has no pruning for a {kind}."),
-            "export": ("unavailable", f"This version has no writer for a {kind}."),
-            "trace": ("unavailable", f"{cannot_run}."),
-            "intervene": ("unavailable", f"{cannot_run}."),
-            "gradients": ("unavailable", f"{cannot_run}."),
-        }
+            "trace": ("unavailable", cannot_run),
+            "intervene": ("unavailable", cannot_run),
+            "gradients": ("unavailable", cannot_run),
+        },
     )
 
 
-def _table(rows: dict[CapabilityName, tuple[str, str]]) -> Table:
+def _table(kind: str, known: Rows) -> Table:
+    """``known`` with what no format but ONNX can have in this version."""
+    rows: Rows = {
+        "inspect": ("available", ""),
+        "compare": ("unavailable", "This version has no comparison of two artifacts."),
+        "edit": ("unavailable", f"This version has no editor for a {kind}."),
+        "quantize": ("unavailable", f"This version has no quantizer for a {kind}."),
+        "prune": ("unavailable", f"This version has no pruning for a {kind}."),
+        "export": ("unavailable", f"This version has no writer for a {kind}."),
+        **known,
+    }
     return {name: Capability(name, *rows[name]) for name in NAMES}  # type: ignore[arg-type]
