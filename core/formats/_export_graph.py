@@ -9,7 +9,8 @@ from typing import Final
 from core.errors import BrokenFile
 from core.formats import _json
 from core.formats._json import Json
-from core.ir import Attribute, AttributeValue, Dim, Finding, Graph, GraphBuilder, GraphRef
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, AttributeValue, Dim, Finding, Graph, GraphRef
 from core.limits import NESTING, NODES, check
 
 _SYMBOL: Final = re.compile(r"Symbol\('([^']+)'[^)]*\)|Integer\((-?\d+)\)")

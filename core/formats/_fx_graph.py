@@ -13,7 +13,8 @@ from typing import Any, Final, TypeGuard
 from core.errors import BrokenFile
 from core.formats._pickle import Call, as_dict
 from core.formats._torch_objects import child_table, module_state
-from core.ir import Attribute, AttributeValue, Finding, Graph, GraphBuilder
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, AttributeValue, Finding, Graph
 from core.limits import NODES, check
 
 REDUCERS: Final = (

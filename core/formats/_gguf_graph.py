@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.architecture import Architecture
-from core.ir import Attribute, Dim, Graph, GraphBuilder, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, Dim, Graph, Tensor
 
 
 def reconstruct(tensors: Sequence[Tensor], architecture: Architecture | None) -> Graph | None:

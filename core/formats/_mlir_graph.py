@@ -11,7 +11,8 @@ from core.dtypes import DTYPES
 from core.formats._mlir_parse import Operation, Region
 from core.formats._mlir_text import Payload
 from core.formats._mlir_types import parse_type
-from core.ir import Attribute, ByteRange, Finding, Graph, GraphBuilder, GraphKind, GraphRef, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, ByteRange, Finding, Graph, GraphKind, GraphRef, Tensor
 from core.limits import ELEMENTS
 
 _PAYLOAD: Final = re.compile(r'"@payload:(\d+)"')

@@ -15,7 +15,8 @@ from typing import Any, Final, cast
 
 from core.formats._pickle import Call, as_dict
 from core.formats._script_code import ScriptCode, dotted
-from core.ir import Attribute, AttributeValue, Finding, Graph, GraphBuilder, GraphRef
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, AttributeValue, Finding, Graph, GraphRef
 from core.limits import check
 
 NODES: Final = 500_000

@@ -14,7 +14,8 @@ from core.formats.onnx_node import AttributeParts, NodeParts, NodeReader
 from core.formats.onnx_quick import Quick
 from core.formats.onnx_tensor import TensorReader, string_pair
 from core.formats.onnx_types import Span, TypeReader
-from core.ir import Attribute, AttributeValue, EncodedAttribute, GraphBuilder, GraphKind, GraphRef, Tensor, TensorRef
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, AttributeValue, EncodedAttribute, GraphKind, GraphRef, Tensor, TensorRef
 from core.limits import GRAPHS, KIB, NAME_BYTES, NESTING, NODES, TENSORS, check
 from core.source import Source
 

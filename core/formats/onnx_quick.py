@@ -13,7 +13,8 @@ from core.dtypes import dtype_of
 from core.formats._protobuf import Window
 from core.formats.onnx_node import INLINE, NodeReader
 from core.formats.onnx_types import ELEMENT_TYPES, TypeReader
-from core.ir import ByteRange, GraphBuilder, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import ByteRange, Tensor
 from core.limits import ELEMENTS, KIB, RANK
 
 

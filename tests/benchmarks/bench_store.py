@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from core.ir import ByteRange, GraphBuilder, Model, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import ByteRange, Model, Tensor
 from core.source import Source
 from core.statistics.types import Histogram, TensorStats
 from core.store.paging import Query

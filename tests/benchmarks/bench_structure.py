@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.ir import GraphBuilder, Model
+from core.graph_builder import GraphBuilder
+from core.ir import Model
 from core.structure.layout import layout
 from core.structure.search import find
 from core.structure.view import graph_view

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from core.errors import InputMismatch, LimitExceeded, Unavailable
+from core.graph_builder import GraphBuilder
 from core.inputs.generic import default_dims, default_recipe, generate, shared_dims
 from core.inputs.recipe import Recipe
-from core.ir import GraphBuilder, Model, Tensor
+from core.ir import Model, Tensor
 
 
 @dataclass(frozen=True)

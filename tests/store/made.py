@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.ir import ByteRange, Finding, GraphBuilder, Model, Quantization, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import ByteRange, Finding, Model, Quantization, Tensor
 from core.source import Source
 
 NAMES = ("layers.0.weight", "layers.0.bias", "100%_sure", "Ωmega\0null", "\ud800broken", "'; DROP TABLE tensors; --")

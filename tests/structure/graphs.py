@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.ir import Graph, GraphBuilder, Model, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import Graph, Model, Tensor
 
 
 def model_of(*graphs: Graph, tensors: Sequence[Tensor] = (), path: str = "toy.onnx") -> Model:

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from core.errors import UsageError
-from core.ir import Attribute, GraphBuilder, Model, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import Attribute, Model, Tensor
 from core.structure.linear_regex import Regex
 from core.structure.search import find
 

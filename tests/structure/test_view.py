@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from core.errors import NotFound, UsageError
-from core.ir import GraphBuilder, Tensor
+from core.graph_builder import GraphBuilder
+from core.ir import Tensor
 from core.structure.categories import CATEGORIES, category
 from core.structure.topology import topology
 from core.structure.view import GraphView, graph_view
