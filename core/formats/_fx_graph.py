@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
 from core.errors import BrokenFile
-from core.formats._pickle import Call, as_dict
+from core.formats._pickle_objects import Call, as_dict
 from core.formats._torch_objects import child_table, module_state
 from core.graph_builder import GraphBuilder
 from core.ir import Attribute, AttributeValue, Finding, Graph

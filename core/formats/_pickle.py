@@ -8,68 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from core.errors import BrokenFile
-from core.limits import MIB
+from core.formats._pickle_objects import Call, Global, Persistent
 
 ITEMS: Final = 4_000_000
 """Opcodes of one pickle."""
-
-TEXT_BYTES: Final = 64 * MIB
-
-
-def as_tuple(value: object) -> tuple[Any, ...]:
-    """The tuple itself, nothing where it is none."""
-    return cast(tuple[Any, ...], value) if isinstance(value, tuple) else ()
-
-
-def as_dict(value: object) -> dict[Any, Any] | None:
-    """The dictionary itself, ``None`` where it is none."""
-    return cast(dict[Any, Any], value) if isinstance(value, dict) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Global:
-    """A name that unpickling would import; ``byte`` is where the pickle names it."""
-
-    module: str
-    name: str
-    byte: int = field(default=0, compare=False)
-
-    @property
-    def path(self) -> str:
-        """Dotted name."""
-        return f"{self.module}.{self.name}"
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A call that unpickling would make; ``state`` is what ``__setstate__`` would get."""
-
-    function: Any
-    args: Any
-    state: Any = None
-    items: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    elements: list[Any] = field(default_factory=list[Any])
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """``args`` where they are a tuple, else none."""
-        return as_tuple(self.args)
-
-    @property
-    def path(self) -> str:
-        """Dotted name of the function, empty where it is no plain global."""
-        return self.function.path if isinstance(self.function, Global) else ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Persistent:
-    """An object kept outside the pickle, by its id (a tuple for torch storages)."""
-
-    id: Any
 
 
 @dataclass(slots=True)
@@ -203,9 +149,6 @@ class _Machine:
     def push(self, value: Any) -> None:
         self.stack.append(value)
 
-    def mark(self) -> None:
-        self.marks.append(len(self.stack))
-
     def since_mark(self) -> list[Any]:
         start = self.marks.pop()
         items = self.stack[start:]
@@ -280,8 +223,6 @@ _READS: Final[dict[str, Callable[[_Machine], Any]]] = {
     "I": _long_text,
     "L": _long_text,
     "J": lambda m: m.number("i"),
-    "K": lambda m: m.number("B"),
-    "M": lambda m: m.number("H"),
     "\x8a": lambda m: _long(m, m.number("B")),
     "\x8b": lambda m: _long(m, m.number("i")),
     "F": lambda m: float(m.line()),
@@ -299,7 +240,6 @@ _READS: Final[dict[str, Callable[[_Machine], Any]]] = {
     "\x96": lambda m: m.take(m.number("Q")),
     "P": lambda m: Persistent(m.line().decode("latin-1")),
     "Q": lambda m: Persistent(m.stack.pop()),
-    "t": lambda m: tuple(m.since_mark()),
     "l": lambda m: m.since_mark(),
     "\x91": lambda m: m.since_mark(),
     "\x85": lambda m: (m.stack.pop(),),
@@ -307,8 +247,6 @@ _READS: Final[dict[str, Callable[[_Machine], Any]]] = {
     "\x87": lambda m: tuple(_last(m, 3)),
     "2": lambda m: m.stack[-1],
     "g": lambda m: m.memo[int(m.line())],
-    "h": lambda m: m.memo[m.number("B")],
-    "j": lambda m: m.memo[m.number("I")],
 }
 for _opcode, _reader in _READS.items():
     _read(_opcode, _reader)
@@ -334,11 +272,6 @@ def _frame(m: _Machine) -> None:
     length = m.number("Q")
     if length > len(m.data) - m.at:
         raise BrokenFile(f"a frame says {length} bytes, {len(m.data) - m.at} are left")
-
-
-@_op("(")
-def _mark(m: _Machine) -> None:
-    m.mark()
 
 
 @_op("0")
@@ -428,16 +361,6 @@ def _extend(target: Any, items: list[Any]) -> None:
 @_op("p")
 def _put(m: _Machine) -> None:
     m.memo[int(m.line())] = m.stack[-1]
-
-
-@_op("q")
-def _bin_put(m: _Machine) -> None:
-    m.memo[m.number("B")] = m.stack[-1]
-
-
-@_op("r")
-def _long_put(m: _Machine) -> None:
-    m.memo[m.number("I")] = m.stack[-1]
 
 
 @_op("\x94")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from core.formats._pickle import Global
+from core.formats._pickle_objects import Global
 from core.ir import Finding
 
 DANGEROUS_MODULES: Final = frozenset(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from core.formats._pickle import Call, as_dict
+from core.formats._pickle_objects import Call, as_dict
 from core.formats._script_code import ScriptCode, dotted
 from core.graph_builder import GraphBuilder
 from core.ir import Attribute, AttributeValue, Finding, Graph, GraphRef

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from core.formats._pickle import Call, Global, Persistent, as_dict, as_tuple
+from core.formats._pickle_objects import Call, Global, Persistent, as_dict, as_tuple
 from core.formats.npy import PLAIN, column_major
 from core.limits import ELEMENTS, NESTING, RANK, TENSORS
 

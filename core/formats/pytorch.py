@@ -15,7 +15,8 @@ from core.capabilities import described_graph, weights_only
 from core.dtypes import DTYPES
 from core.errors import BrokenFile, ModelError
 from core.formats import _fx_graph, _pickle_safety
-from core.formats._pickle import Call, Pickle, as_dict, walk
+from core.formats._pickle import Pickle, walk
+from core.formats._pickle_objects import Call, as_dict
 from core.formats._torch_archive import member_bytes
 from core.formats._torch_objects import Storage, modules, scalars, tensors
 from core.formats._torch_tensors import StorageBytes, findings_of, tie

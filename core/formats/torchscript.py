@@ -10,7 +10,8 @@ from dataclasses import replace
 from core.capabilities import described_graph
 from core.errors import ModelError
 from core.formats import pytorch
-from core.formats._pickle import Call, walk
+from core.formats._pickle import walk
+from core.formats._pickle_objects import Call
 from core.formats._script_code import ScriptCode
 from core.formats._script_graph import ScriptGraphs
 from core.formats._torch_archive import member_bytes
