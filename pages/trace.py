@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import format_text, session
 from app.components import consent, empty, error_box, runs
-from app.components.tensor_table import picked
+from app.components.paged_table import picked
 from app.components.trace_steps import inputs_step, limits_step, live, running, step
 from app.plain_text import plain, shorten
 from app.services import models, tracing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -10,13 +9,11 @@ import pandas as pd
 import streamlit as st
 
 from app import format_text, session
-from app.components.tensor_table import inert_cell, picked, tail
+from app.components import paged_table
+from app.components.paged_table import NUMERIC, PAGE, ROW, spark, tail
 from app.services import tracing
 
-PAGE: Final = 100
-ROW: Final = 32
 _ROWS: Final = 12
-CSV_ROWS: Final = 1_000_000
 SORTS: Final = {
     "": "Order of execution",
     "absmax": "Largest absolute value",
@@ -30,9 +27,6 @@ SORTS: Final = {
     "count": "Elements",
     "name": "Name",
 }
-_NUMERIC: Final = ("min", "max", "mean", "std")
-
-
 _NARROW: Final = ("name", "histogram", "min", "max", "mean", "std", "zeros", "status", "shape", "dtype")
 
 
@@ -58,15 +52,12 @@ def value_table(trace: str, *, narrow: bool, on_pick: Callable[[str, int], None]
         hide_index=True,
         row_height=ROW,
         height=ROW * (min(len(found.rows), _ROWS) + 1) + 2,
-        on_select=lambda: picked(key, lambda row: on_pick(str(ids[row]), int(steps[row]))),
+        on_select=lambda: paged_table.picked(key, lambda row: on_pick(str(ids[row]), int(steps[row]))),
         selection_mode="single-row",
         column_order=_NARROW if narrow else None,
         column_config=columns(narrow),
     )
-    if found.total > PAGE:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.pagination(-(-found.total // PAGE), key=f"values-page-{mark}")
-            st.caption(f"{found.start + 1:,} to {found.start + len(found.rows):,} of {found.total:,}")
+    paged_table.pager(f"values-page-{mark}", found, found.total)
 
 
 def as_shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -76,8 +67,8 @@ def as_shown(rows: pd.DataFrame) -> pd.DataFrame:
             "name": [tail(name) for name in rows["name"]],
             "shape": [format_text.shape(list(shape)) for shape in rows["shape"]],
             "dtype": rows["dtype"],
-            "histogram": [list(counts) if isinstance(counts, list) else None for counts in rows["histogram"]],
-            **{name: rows[name] for name in _NUMERIC},
+            "histogram": spark(rows["histogram"]),
+            **{name: rows[name] for name in NUMERIC},
             "zeros": 100 * rows["zero"] / rows["count"].where(rows["count"] > 0),
             "status": [status(row) for row in rows.to_dict("records")],
         }
@@ -107,7 +98,7 @@ def columns(narrow: bool = False) -> dict[str, Any]:
         "shape": config.TextColumn("Shape", width=120),
         "dtype": config.TextColumn("Type", width=70),
         "histogram": config.BarChartColumn("Histogram", width=110, y_min=0),
-        **{name: config.NumberColumn(name.capitalize(), format="%.4g", width=75) for name in _NUMERIC},
+        **{name: config.NumberColumn(name.capitalize(), format="%.4g", width=75) for name in NUMERIC},
         "zeros": config.NumberColumn("Zeros", format="%.1f %%", width=75),
         "status": config.TextColumn("Status", width=95),
     }
@@ -115,40 +106,14 @@ def columns(narrow: bool = False) -> dict[str, Any]:
 
 def _filters(trace: str, asked: dict[str, Any], total: int) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.text_input(
-            "Name holds", asked["text"], key="values-text", icon=":material/search:", placeholder="part of a name",
-            label_visibility="collapsed", on_change=_keep, args=("values__text", "values-text"),
-        )  # fmt: skip
-        st.selectbox(
-            "Sort by", list(SORTS), list(SORTS).index(asked["sort"]), SORTS.__getitem__, key="values-sort",
-            label_visibility="collapsed", width=200, on_change=_keep, args=("values__sort", "values-sort"),
-        )  # fmt: skip
-        st.segmented_control(
-            "Order", ["up", "down"], default="down" if asked["descending"] else "up", required=True,
-            format_func=lambda way: ":material/arrow_upward:" if way == "up" else ":material/arrow_downward:",
-            key="values-order", label_visibility="collapsed", on_change=_keep, args=("values__order", "values-order"),
-        )  # fmt: skip
-        st.download_button(
-            "CSV", lambda: csv(trace, asked), file_name="activations.csv", mime="text/csv", key="values-csv",
-            icon=":material/download:", on_click="ignore", disabled=not total,
-            help=f"The {format_text.plural(total, 'value')} of this list",
-        )  # fmt: skip
+        paged_table.name_filter("values", asked["text"])
+        paged_table.order("values", SORTS, asked["sort"], asked["descending"])
+        paged_table.csv_button("values", "activations.csv", lambda: csv(trace, asked), total, "value")
 
 
 def csv(trace: str, asked: dict[str, Any]) -> str:
-    """The whole filtered list as CSV, fetched in pages; histograms are left out."""
-    out, start = io.StringIO(), 0
-    while start < CSV_ROWS:
-        found = tracing.values(session.actor(), trace, **asked, start=start, limit=10_000)
-        kept = found.rows.drop(columns=["histogram", "edges"], errors="ignore")
-        kept["name"] = [inert_cell(name) for name in kept["name"]]
-        kept["reason"] = [inert_cell(reason) for reason in kept["reason"]]
-        kept.to_csv(out, index=False, header=start == 0)
-        start += len(found.rows)
-        if found.next is None:
-            break
-    return out.getvalue()
-
-
-def _keep(name: str, key: str) -> None:
-    session.set_filters(**{name: str(st.session_state[key])})
+    """The whole filtered list as CSV."""
+    actor = session.actor()
+    return paged_table.csv_of(
+        lambda start: tracing.values(actor, trace, **asked, start=start, limit=10_000), ("name", "reason")
+    )
