@@ -11,8 +11,8 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from core.errors import BrokenFile, Unavailable
+from core.formats.onnx_skeleton import skeleton
 from core.ir import Model
-from worker.skeleton import skeleton
 
 RANDOM: Final = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}

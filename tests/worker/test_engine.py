@@ -11,11 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from core.errors import NotFound, RunError, Unavailable
+from core.formats.onnx_skeleton import LARGE
 from core.limits import MIB
 from core.trace.types import RunLimits
 from core.trace.values import load_value
 from tests.worker.running import all_outputs, same, save, trace
-from worker import skeleton
 
 FLOAT = TensorProto.FLOAT
 X = np.linspace(-3, 3, 13, dtype=np.float32)
@@ -285,7 +285,7 @@ def _float(name: str) -> onnx.ValueInfoProto:
 @pytest.mark.parametrize("external", ["", "weights.bin"])
 def test_large_weights_stay_where_they_are(external: str, tmp_path: Path) -> None:
     weights = np.random.default_rng(0).standard_normal((128, 128)).astype(np.float32)
-    assert weights.nbytes > skeleton.LARGE
+    assert weights.nbytes > LARGE
     path = with_weights(tmp_path / "m.onnx", weights, external=external)
     x = np.random.default_rng(1).standard_normal((2, 128)).astype(np.float32)
     expected = all_outputs(path, {"x": x})

@@ -38,28 +38,29 @@ _TRAINING: Final = ("ModelProto", 20)
 _PLAIN: Final[dict[int, frozenset[int] | None]] = {9: None, 4: frozenset({1, 14}), 10: frozenset({11, 15})}
 
 
-def skeleton(source: Source, location: str) -> bytes:
+def skeleton(source: Source, location: str, *, training: bool = False) -> bytes:
     """The serialized ``ModelProto`` of ``source`` with payloads of ``LARGE`` bytes and more left out.
 
     Reads the file's messages, steps over the payloads.
 
     Args:
-        location: the name under which the runtime finds the file.
+        location: the name under which payloads are found in the file.
+        training: whether to keep training information.
 
     Raises:
         BrokenFile: if the file is damaged: what is run must be exactly what was written.
     """
     damage = Damage(source.path)
-    rebuilt = b"".join(_Rebuild(source, location.encode(), damage).message("ModelProto", 0, source.size, 0))
+    rebuilt = b"".join(_Rebuild(source, location.encode(), damage, training).message("ModelProto", 0, source.size, 0))
     if damage.errors:
         raise damage.errors[0]
     return rebuilt
 
 
 class _Rebuild:
-    def __init__(self, source: Source, location: bytes, damage: Damage) -> None:
+    def __init__(self, source: Source, location: bytes, damage: Damage, training: bool) -> None:
         self._source, self._window = source, Window(source)
-        self._location, self._damage = location, damage
+        self._location, self._damage, self._training = location, damage, training
 
     def message(self, kind: str, start: int, stop: int, depth: int) -> Iterator[bytes]:
         """The message again, piece by piece."""
@@ -71,7 +72,7 @@ class _Rebuild:
         for field in fields(self._window, start, stop, kind, self._damage):
             number, wire, first, last = field
             inside = _INSIDE.get((kind, number)) if wire == BYTES and last - first >= LARGE else None
-            if (kind, number) == _TRAINING:
+            if (kind, number) == _TRAINING and not self._training:
                 continue
             if inside is None:
                 yield self._copy(field)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from core.errors import BrokenFile
+from core.formats.onnx_skeleton import LARGE, skeleton
 from core.source import Source
 from tests.corpus import fetch
-from worker.skeleton import LARGE, skeleton
 
 MARK = "itself"
 
