@@ -77,10 +77,12 @@ def measure(array: NDArray[Any]) -> Heads:
     maps = np.asarray(array, np.float64)
     heads, queries, keys = maps.shape[-3] if maps.ndim >= 3 else 1, maps.shape[-2], maps.shape[-1]
     maps = np.moveaxis(maps.reshape(-1, heads, queries, keys), 1, 0)
-    causal = queries > 1 and not maps[..., np.triu(np.ones((queries, keys), bool), 1 + max(0, keys - queries))].any()
-    seen = np.minimum(np.arange(queries) + 1 + max(0, keys - queries), keys) if causal else np.full(queries, keys)
+    before = max(0, keys - queries)  # keys of earlier steps, which every query sees
+    ahead = np.arange(keys) > np.arange(queries)[:, None] + before
+    causal = queries > 1 and not bool(maps[..., ahead].any())
+    seen = np.minimum(np.arange(queries) + 1 + before, keys) if causal else np.full(queries, keys)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bits = -np.where(maps > 0, maps * np.log2(maps), 0.0).sum(axis=-1)
+        bits: NDArray[np.float64] = -np.where(maps > 0, maps * np.log2(maps), 0.0).sum(axis=-1)
     most = np.array([math.log2(max(int(count), 2)) for count in seen])
     share = np.where(seen > 1, bits / most, 0.0)
     wide = seen >= min(_KEYS, keys)
