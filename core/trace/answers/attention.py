@@ -75,12 +75,14 @@ def measure(array: NDArray[Any]) -> Heads:
     and query i sees i + 1 keys; a query that sees fewer than four says nothing about sinks.
     """
     maps = np.asarray(array, np.float64)
-    heads, queries, keys = maps.shape[-3] if maps.ndim >= 3 else 1, maps.shape[-2], maps.shape[-1]
+    queries, keys = int(maps.shape[-2]), int(maps.shape[-1])
+    heads = int(maps.shape[-3]) if maps.ndim >= 3 else 1
     maps = np.moveaxis(maps.reshape(-1, heads, queries, keys), 1, 0)
     before = max(0, keys - queries)  # keys of earlier steps, which every query sees
-    ahead = np.arange(keys) > np.arange(queries)[:, None] + before
+    row: NDArray[np.int64] = np.arange(queries)
+    ahead = np.arange(keys) > row[:, None] + before
     causal = queries > 1 and not bool(maps[..., ahead].any())
-    seen = np.minimum(np.arange(queries) + 1 + before, keys) if causal else np.full(queries, keys)
+    seen = np.asarray(np.clip(row + 1 + before, 1, keys), np.int64) if causal else np.full(queries, keys)
     with np.errstate(divide="ignore", invalid="ignore"):
         bits: NDArray[np.float64] = -np.where(maps > 0, maps * np.log2(maps), 0.0).sum(axis=-1)
     most = np.array([math.log2(max(int(count), 2)) for count in seen])
