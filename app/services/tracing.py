@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from core.run import prepare as runs
 from core.run import process
 from core.run.spool import Spool
 from core.store.traces import TraceRecord
+from core.trace.answers import table as answers
 from core.trace.types import Approval, RunLimits, TracedValue, TraceRequest, TraceResult
 from core.trace.values import load_value
 
@@ -105,7 +106,7 @@ def start(actor: Actor, prepared: Prepared, approval: Approval) -> Job:
 
     def work(progress: Progress, cancelled: Callable[[], bool]) -> str:
         try:
-            result = _run(prepared, approval, progress, cancelled)
+            result = _answered(prepared, _run(prepared, approval, progress, cancelled), progress)
             held.store.traces.put_trace(prepared.id, prepared.artifact, prepared.request, approval, result)
         finally:
             held.spools.make_room()
@@ -245,6 +246,15 @@ def _run(prepared: Prepared, approval: Approval, progress: Progress, cancelled: 
         time.sleep(TICK)
     _tell(run.poll(), progress)
     return run.wait()
+
+
+def _answered(prepared: Prepared, result: TraceResult, progress: Progress) -> TraceResult:
+    """The result with what it says about the model among its findings; a run cut short says nothing."""
+    opened = workspace.current().models.find(prepared.artifact)
+    if opened is None or result.status not in ("complete", "partial"):
+        return result
+    progress(0, 0, message="looking for what is wrong")
+    return replace(result, findings=(*result.findings, *answers.of_result(opened.model, result)))
 
 
 def _tell(events: list[dict[str, Any]], progress: Progress) -> None:

@@ -58,6 +58,10 @@ _SELECT: Final = (
     "(SELECT count(*) FROM trace_nodes AS n WHERE n.trace = t.id) "
     "FROM traces AS t LEFT JOIN artifacts AS a ON a.key = t.artifact "
 )
+_VALUES: Final = (
+    "SELECT s.id, s.name, s.node, s.dtype, s.shape, s.step, s.start, s.stop, s.reason, "  # noqa: S608
+    f"{stats_rows.SELECT} FROM trace_values AS s WHERE s.trace = ?"
+)
 
 
 class Traces:
@@ -136,17 +140,21 @@ class Traces:
         Raises:
             NotFound: if the run has no such value.
         """
-        row = self._database.row(
-            "SELECT s.id, s.name, s.node, s.dtype, s.shape, s.step, s.start, s.stop, s.reason, "  # noqa: S608
-            f"{stats_rows.SELECT} FROM trace_values AS s WHERE s.trace = ? AND s.id = ? AND s.step = ? ORDER BY s.row",
-            trace,
-            value,
-            step,
-        )
+        row = self._database.row(f"{_VALUES} AND s.id = ? AND s.step = ? ORDER BY s.row", trace, value, step)
         if row is None:
             raise NotFound(f"trace {trace[:80]!r} has no value {value[:80]!r} at step {step}")
-        id_, name, node, dtype, shape, at, start, stop, reason = row[:9]
-        return TracedValue(id_, name, node, dtype, tuple(shape), stats_rows.from_row(row[9:]), at, start, stop, reason)
+        return _value(row)
+
+    def all_values(self, trace: str) -> list[TracedValue]:
+        """Every value of a run with its statistics, in the order of execution."""
+        return [_value(row) for row in self._database.rows(f"{_VALUES} ORDER BY s.row", trace)]
+
+    def steps(self, trace: str, value: str) -> list[int]:
+        """The executions of its graph in which a value was captured, e.g. iterations of a loop."""
+        rows = self._database.rows(
+            "SELECT DISTINCT step FROM trace_values WHERE trace = ? AND id = ? ORDER BY step", trace, value
+        )
+        return [row[0] for row in rows]
 
     def forget(self, trace: str) -> None:
         """Remove one run."""
@@ -175,6 +183,11 @@ def _record(row: Sequence[Any]) -> TraceRecord:
         values=values,
         nodes=nodes,
     )
+
+
+def _value(row: Sequence[Any]) -> TracedValue:
+    id_, name, node, dtype, shape, at, start, stop, reason = row[:9]
+    return TracedValue(id_, name, node, dtype, tuple(shape), stats_rows.from_row(row[9:]), at, start, stop, reason)
 
 
 def _input(item: dict[str, Any]) -> RunInput:

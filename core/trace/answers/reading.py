@@ -54,6 +54,10 @@ class Reading:
     def _by_place(self) -> dict[tuple[str, int], TracedValue]:
         return {(v.id, v.step): v for v in self.values}
 
+    def at(self, value: str, step: int = 0) -> TracedValue | None:
+        """The value of that id in one execution of its graph, ``None`` where it was not captured."""
+        return self._by_place.get((value, step))
+
     def node(self, value: TracedValue) -> Node | None:
         """The operator that made a value, ``None`` for an input or one that the file does not have."""
         graph, row = split(value.node)
