@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import format_text, session
-from app.components import consent, empty, error_box, runs
+from app.components import activation_findings, consent, empty, error_box, runs
 from app.components.paged_table import picked
 from app.components.trace_steps import inputs_step, limits_step, live, running, step
 from app.plain_text import plain, shorten
@@ -24,6 +24,7 @@ ADVICE: Final = {
     "partial": "Values that are missing say why in the table.",
 }
 _ROW: Final = 32
+_FINDINGS: Final = 3
 
 
 def draw() -> None:
@@ -87,8 +88,11 @@ def _outcome(record: TraceRecord) -> None:
                 width=560,
                 row_height=30,
             )
-    for finding in record.findings:
-        st.caption(plain(finding.message, 400))
+    shown = activation_findings.ordered(record.findings)
+    for finding in shown[:_FINDINGS]:
+        st.caption(plain(finding.message, 300))
+    if len(shown) > _FINDINGS:
+        st.caption(f"{len(shown) - _FINDINGS} more findings are on the Activations page.")
 
 
 def _history(history: list[TraceRecord], chosen: TraceRecord) -> None:

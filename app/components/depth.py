@@ -14,23 +14,20 @@ from app.components import charts
 from app.services import tracing
 
 HEIGHT: Final = 210
+LOW: Final = 130
+"""Height where a value is shown below."""
+
 POINTS: Final = 3000
 """Values drawn along depth; longer runs are thinned out evenly."""
 
-_VIEWS: Final = {"magnitude": "Magnitude", "spread": "Spread", "latency": "Latency"}
+_ALT: Final = {"magnitude": "Magnitude", "spread": "Spread"}
 _QUANTILES: Final = {"0.05": "q050", "0.25": "q250", "0.5": "q500", "0.75": "q750", "0.95": "q950"}
 _BARS: Final = 12
 
 
-def choose_chart() -> str:
-    """Ask which of the charts to draw."""
-    return st.segmented_control(
-        "Chart", list(_VIEWS), default="magnitude", required=True, format_func=_VIEWS.__getitem__, key="depth-view",
-        label_visibility="collapsed",
-    )  # fmt: skip
-
-
-def depth_view(trace: str, shown: str, selected: str, *, on_pick: Callable[[str, int], None]) -> None:
+def depth_view(
+    trace: str, shown: str, selected: str, height: int = HEIGHT, *, on_pick: Callable[[str, int], None]
+) -> None:
     """Draw one of the charts; a click on a point calls ``on_pick`` with the value's id and step."""
     if shown == "latency":
         _latency(trace)
@@ -61,8 +58,10 @@ def depth_view(trace: str, shown: str, selected: str, *, on_pick: Callable[[str,
         if hit is not None:
             on_pick(*hit)
 
+    if height == LOW:
+        figure.update_xaxes(title=None)
     theme.draw(
-        figure, height=HEIGHT, key=key, alt=f"{_VIEWS[shown]} of the values along the run",
+        figure, height=height, key=key, alt=f"{_ALT[shown]} of the values along the run",
         legend=True, on_select=clicked, selection_mode="points",
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import format_text, session
 from app.components import array_view, runs
+from app.components.activation_views import activation
 from app.plain_text import mono, plain, shorten
 from app.services import tensors, tracing
 from core.errors import ModelError, NotFound
@@ -245,7 +246,7 @@ def _activations(artifact: str, model: Model, node: Node) -> None:
         st.caption("This run has no value for it: constants and untaken branches are not computed.")
         return
     st.markdown(mono(value.name, 80))
-    runs.activation(record, value, f"node-{value.id}", height=230)
+    activation(artifact, record, value, f"node-{value.id}", height=230)
     if st.button("Open in Activations", key=f"act-{value.id}", icon=":material/stacked_line_chart:", type="tertiary"):
         session.go("activations", trace=record.id, value=value.id)
 

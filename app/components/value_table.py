@@ -40,7 +40,7 @@ def value_table(trace: str, *, narrow: bool, on_pick: Callable[[str, int], None]
     mark = f"{trace}-{asked['sort']}-{descending}-{abs(hash(asked['text']))}"
     start = (max(1, int(st.session_state.get(f"values-page-{mark}", 1))) - 1) * PAGE
     found = tracing.values(session.actor(), trace, **asked, start=start, limit=PAGE)
-    _filters(trace, asked, found.total)
+    _filters(trace, asked, found.total, csv_too=not narrow)
     if not found.total:
         st.caption("No value has this in its name.")
         return
@@ -104,11 +104,12 @@ def columns(narrow: bool = False) -> dict[str, Any]:
     }
 
 
-def _filters(trace: str, asked: dict[str, Any], total: int) -> None:
+def _filters(trace: str, asked: dict[str, Any], total: int, *, csv_too: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         paged_table.name_filter("values", asked["text"])
         paged_table.order("values", SORTS, asked["sort"], asked["descending"])
-        paged_table.csv_button("values", "activations.csv", lambda: csv(trace, asked), total, "value")
+        if csv_too:
+            paged_table.csv_button("values", "activations.csv", lambda: csv(trace, asked), total, "value")
 
 
 def csv(trace: str, asked: dict[str, Any]) -> str:

@@ -99,6 +99,13 @@ def test_fp16_overflow_is_counted_exactly_or_bounded(tmp_path: Path, store: int 
         assert high - low < 5
 
 
+def test_the_lowest_float_of_a_mask_is_only_noted(tmp_path: Path) -> None:
+    nodes = [make_node("Less", ["x", "zero"], ["off"]), make_node("Where", ["off", "low", "zero"], ["y"])]
+    found = ask(tmp_path, nodes, np.array([[1.0, -1.0]]), [("zero", 0.0), ("low", float(np.finfo(np.float32).min))])
+    assert codes(found) == ["run.mask"]
+    assert "goes down to -3.4e+38" in found[0].message
+
+
 def test_numbers_that_fit_fp16_are_left_alone(tmp_path: Path) -> None:
     found = ask(tmp_path, [make_node("Mul", ["x", "k"], ["y"])], np.ones((4, 50)), [("k", 65504.0)])
     assert "run.fp16_overflow" not in codes(found)

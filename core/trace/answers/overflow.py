@@ -15,6 +15,9 @@ FP16_INFINITE: Final = 65520.0
 FP16_ZERO: Final = 2.0**-25
 """Below this a number rounds to zero in fp16: half its smallest subnormal."""
 
+MASK: Final = -1e30
+"""Below this a number stands for minus infinity: exporters write the lowest of float32 into masks."""
+
 _INT8_LOST: Final = 0.5
 _SHOWN: Final = 12
 _WIDE: Final = ("float32", "float64", "bfloat16")
@@ -23,8 +26,25 @@ _WIDE: Final = ("float32", "float64", "bfloat16")
 def answer(run: Reading) -> list[Finding]:
     """Values with elements beyond fp16, and values whose outliers leave int8 nothing for the rest."""
     wide = [value for value in run.floats if value.dtype in _WIDE]
-    found = [item for value in wide if (item := _fp16(run, value)) is not None][:_SHOWN]
+    masks = [value for value in wide if _is_mask(value)]
+    found = [_mask(value, len(masks)) for value in masks[:1]]
+    found += [item for value in wide if value not in masks and (item := _fp16(run, value)) is not None][:_SHOWN]
     return found + [item for value in wide if (item := _int8(run, value)) is not None][:_SHOWN]
+
+
+def _is_mask(value: TracedValue) -> bool:
+    """Whether all it has beyond fp16 is the very low number that masks of attention use for minus infinity."""
+    stats = value.stats
+    return stats is not None and stats.min is not None and stats.max is not None and (
+        stats.min <= MASK and stats.max < FP16_INFINITE
+    )  # fmt: skip
+
+
+def _mask(value: TracedValue, count: int) -> Finding:
+    low = value.stats.min if value.stats is not None else MASK
+    more = f" (and {count - 1} values after it)" if count > 1 else ""
+    text = f"{value.name!r}{more} goes down to {low:.3g}, as masks do; in fp16 that is minus infinity."
+    return finding("run.mask", "info", text, value)
 
 
 def _fp16(run: Reading, value: TracedValue) -> Finding | None:

@@ -11,7 +11,7 @@ Kind = Literal[
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
-TITLES: Final[dict[Kind, str]] = {
+TITLES: Final[dict[str, str]] = {
     "tokens": "Next token",
     "attention": "Attention heads",
     "overlay": "Over the image",
