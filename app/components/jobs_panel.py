@@ -58,5 +58,5 @@ def _line(job: Job) -> None:
 def progress_text(job: Job) -> str:
     """``trace 43 %``; without a figure where the total is unknown."""
     if job.state == "queued":
-        return f"{job.kind} waits"
+        return f"{job.kind} waits" + (f", place {job.place}" if job.place else "")
     return f"{job.kind}…" if job.share is None else f"{job.kind} {100 * job.share:.0f}{THIN}%"

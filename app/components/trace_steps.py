@@ -114,8 +114,11 @@ def _live(job_id: str) -> None:
     with st.container(border=True, key="trace-live"):
         spent = time.time() - job.started_at if job.started_at else 0.0
         done = f"{int(job.done):,} of {int(job.total):,} operators" if job.total else "starting the worker"
-        words = done if job.state == "running" else "waiting for other jobs"
-        st.progress(job.share or 0.0, text=f"**Running:** {words} · {format_text.seconds(spent)}")
+        at_work = job.state == "running"
+        words = (
+            f"{done} · {format_text.seconds(spent)}" if at_work else f"place {job.place} in the queue of this server"
+        )
+        st.progress(job.share or 0.0, text=f"**{'Running' if at_work else 'Waiting'}:** {words}")
         if job.message:
             st.caption(plain(job.message, 160))
         st.button("Stop", key=f"trace-stop-{job_id}", icon=":material/stop_circle:", on_click=_stop, args=(job_id,))

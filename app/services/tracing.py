@@ -119,6 +119,7 @@ def start(actor: Actor, prepared: Prepared, approval: Approval) -> Job:
     return held.jobs.submit(
         "trace", f"Trace of {name}", work,
         key=f"trace {prepared.id}", artifact=prepared.artifact, subject=prepared.id, actor=actor.id,
+        memory=prepared.request.limits.memory,
     )  # fmt: skip
 
 

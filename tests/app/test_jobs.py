@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from app.jobs import KEPT, Jobs
-from core.errors import BrokenFile, Cancelled, NotFound
+from core.errors import BrokenFile, Cancelled, LimitExceeded, NotFound
 
 
 @pytest.fixture
@@ -129,3 +129,52 @@ def test_closing_stops_everything():
     submitted = [jobs.submit("k", "t", wait_until_cancelled) for _ in range(4)]
     jobs.close()
     assert {jobs.get(j.id).state for j in submitted} == {"cancelled"}
+
+
+def test_turns_go_by_persons_not_by_jobs(jobs):
+    order, gate = [], threading.Event()
+
+    def held(progress, cancelled):
+        gate.wait(10)
+
+    def note(name):
+        return lambda progress, cancelled: order.append(name)
+
+    block = [jobs.submit("k", "t", held, actor="ann") for _ in range(2)]
+    ann = [jobs.submit("k", f"ann {n}", note(f"ann {n}"), actor="ann") for n in range(3)]
+    bob = [jobs.submit("k", f"bob {n}", note(f"bob {n}"), actor="bob") for n in range(2)]
+    cat = jobs.submit("k", "cat", note("cat"), actor="cat")
+    # ann has two at work, so bob and cat come first, then bob's second before ann's
+    places = {jobs.get(j.id).title: jobs.get(j.id).place for j in (*ann, *bob, cat)}
+    assert places == {"bob 0": 1, "cat": 2, "bob 1": 3, "ann 0": 4, "ann 1": 5, "ann 2": 6}
+    gate.set()
+    for job in (*block, *ann, *bob, cat):
+        assert jobs.wait(job.id, 10).state == "done"
+        assert jobs.get(job.id).place == 0
+    assert {"bob 0", "cat"} == set(order[:2])
+
+
+def test_runs_share_a_budget_of_memory():
+    jobs, gate = Jobs(memory=100), threading.Event()
+    big = jobs.submit("k", "t", lambda progress, cancelled: gate.wait(10), memory=70)
+    second = jobs.submit("k", "t", lambda progress, cancelled: 1, memory=40)
+    third = jobs.submit("k", "t", lambda progress, cancelled: 1, memory=10)  # would fit, but passes nobody
+    assert (jobs.get(second.id).state, jobs.get(second.id).place) == ("queued", 1)
+    assert (jobs.get(third.id).state, jobs.get(third.id).place) == ("queued", 2)
+    with pytest.raises(LimitExceeded, match="Lower the memory limit"):
+        jobs.submit("k", "t", lambda progress, cancelled: 1, memory=101)
+    gate.set()
+    for job in (big, second, third):
+        assert jobs.wait(job.id, 10).state == "done"
+    jobs.close()
+
+
+def test_a_job_that_leaves_the_queue_lets_the_others_move_up(jobs):
+    running = [jobs.submit("k", "t", wait_until_cancelled) for _ in range(2)]
+    first, second = (jobs.submit("k", "t", lambda progress, cancelled: 1) for _ in range(2))
+    assert [jobs.get(j.id).place for j in (first, second)] == [1, 2]
+    jobs.cancel(first.id)
+    assert jobs.get(second.id).place == 1
+    for job in running:
+        jobs.cancel(job.id)
+    assert jobs.wait(second.id, 10).state == "done"
