@@ -11,7 +11,7 @@ from importlib.metadata import version
 from types import FrameType
 from typing import Final, NoReturn
 
-from app import cli_input, cli_inspect, cli_trace
+from app import cli_edit, cli_input, cli_inspect, cli_trace
 from app.cli_text import printable
 from core.errors import Cancelled, ModelError
 
@@ -30,6 +30,7 @@ VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] =
     "stats": (_STATS, cli_inspect.add_stats),
     "graph": ("its graph at a level, or inside one region", cli_inspect.add_graph),
     "trace": ("run it under limits and keep every intermediate value", cli_trace.add_trace),
+    "edit": ("change it by a script and write a new file, checked and compared", cli_edit.add_edit),
     "input": ("make an input: a picture, a recording, a table, a signal, random numbers", cli_input.add_input),
 }
 
