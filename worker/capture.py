@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,24 @@ from core.statistics.arrays import of_array
 from core.statistics.types import TensorStats
 from core.trace.types import TracedValue
 from worker.report import Report
+
+
+class Sink(Protocol):
+    """What takes the values of a run as they are made: ``Capture`` stores them, a data set only counts them."""
+
+    def tensor(
+        self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]
+    ) -> None:
+        """Take one tensor, as ``Capture.tensor``."""
+        ...
+
+    def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
+        """Take note of a value that is no tensor."""
+        ...
+
+    def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
+        """Take note of a value that could not be made."""
+        ...
 
 
 class Capture:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from core.errors import RunError, SourceChanged
 from core.ir import Model
 from core.opening import open_model
 from core.run.spool import Spool
-from core.trace.types import Status, TraceRequest
+from core.trace.types import RunInput, Status, TraceRequest
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,17 @@ def read_job(spool: Spool) -> Job:
     found = [(source.path, *source.identity) for source in model.sources]
     if found != sources:
         raise SourceChanged("changed on disk since the run was prepared", path=request.model_path)
-    inputs = {item.name: _load(spool, item.file) for item in request.inputs}
+    inputs = load_inputs(spool, request.inputs)
     return Job(request, spool, model, inputs, started + request.limits.time)
+
+
+def load_inputs(spool: Spool, items: Sequence[RunInput]) -> dict[str, NDArray[Any]]:
+    """The arrays of some inputs by name; reads the spool.
+
+    Raises:
+        RunError: if one of them is damaged.
+    """
+    return {item.name: _load(spool, item.file) for item in items}
 
 
 def _load(spool: Spool, file: str) -> NDArray[Any]:

@@ -17,6 +17,10 @@ def run(spool: Spool, report: Report, held: dict[str, str]) -> Outcome:
     job = read_job(spool)
     if job.request.engine != "onnxruntime":
         raise RunError(f"this worker has no engine called {job.request.engine!r}")
+    if job.request.purpose == "dataset":
+        from worker import dataset
+
+        return dataset.run(job, report, held)
     from worker.engines.onnxruntime import execute
 
     return execute(job, report, held)

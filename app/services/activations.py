@@ -65,7 +65,7 @@ def subject(actor: Actor, artifact: str, trace: str, value: str, step: int = 0) 
         vocabulary=_vocabulary(actor, artifact),
         image=None if picture is None else (picture.shape[0], picture.shape[1]),
         layers=len(_layers(actor, artifact, trace, found)),
-        channel_axis=unit_axis(run, found),
+        channel_axis=unit_axis(run.model, found.id, len(found.shape)),
     )
 
 

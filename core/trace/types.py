@@ -13,7 +13,7 @@ from core.limits import GIB, MIB
 from core.statistics.types import TensorStats
 
 Status = Literal["complete", "partial", "failed", "cancelled", "timeout", "memory"]
-Purpose = Literal["trace"]
+Purpose = Literal["trace", "dataset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ class TraceRequest:
         model_digest: SHA-256 of the artifact, or its quick identity where not hashed yet.
         keep: value ids whose elements are stored first when ``limits.store`` is short.
         latency: whether a second, plain session is timed node by node.
+        samples: inputs of every sample of a data set, ``inputs`` being those of the first; empty for one run.
+        first_sample: number of the first of them within the whole set.
     """
 
     model_path: str
@@ -79,6 +81,8 @@ class TraceRequest:
     latency: bool = True
     keep: tuple[str, ...] = ()
     purpose: Purpose = "trace"
+    samples: tuple[tuple[RunInput, ...], ...] = ()
+    first_sample: int = 0
 
     def fingerprint(self) -> str:
         """SHA-256 over model digest, inputs, limits and engine: any change voids an approval."""
@@ -97,6 +101,7 @@ class TraceRequest:
             "inputs": tuple(RunInput.from_json(item) for item in data["inputs"]),
             "limits": RunLimits(**data["limits"]),
             "keep": tuple(data["keep"]),
+            "samples": tuple(tuple(RunInput.from_json(i) for i in sample) for sample in data.get("samples", ())),
         }
         return cls(**fields)
 

@@ -13,7 +13,7 @@ from core.ir import Finding
 from core.run.result import size_text
 from core.trace.types import Status
 from worker import slices
-from worker.capture import Capture
+from worker.capture import Capture, Sink
 from worker.engines import ort_latency, ort_sessions
 from worker.engines.ort_sessions import ERRORS, Problem
 from worker.engines.ort_values import describe, element_name, elements, from_array, type_proto
@@ -47,8 +47,36 @@ def execute(job: Job, report: Report, held: dict[str, str]) -> Outcome:
     return Outcome(status, reason)
 
 
+class Repeated:
+    """The same model over many inputs; sessions are kept from one to the next."""
+
+    def __init__(self, job: Job, report: Report, held: dict[str, str]) -> None:
+        report.started(f"onnxruntime {ort.__version__}", PROVIDER, held)
+        report.progress("load", 0, 0, "reading the model")
+        self._report = report
+        self._model = RuntimeModel(job.model)
+        self._sessions: dict[tuple[int, ...], ort.InferenceSession] = {}
+        self._sizes: dict[tuple[tuple[str, tuple[int, ...]], ...], dict[str, int]] = {}
+        ort_sessions.prepare()
+
+    def run(self, job: Job, capture: Sink) -> tuple[Status, str]:
+        """Give every value for the inputs of ``job`` to ``capture``; the status and, where not complete, one sentence.
+
+        Raises:
+            Unavailable: if the runtime can run nothing of this model.
+        """
+        shapes = tuple((name, array.shape) for name, array in job.inputs.items())
+        if shapes not in self._sizes:
+            self._sizes = {shapes: slices.predict(self._model, job.inputs)}
+        return _Trace(job, self._model, self._report, capture, self._sizes[shapes], self._sessions).run()
+
+
 class _Trace:
-    def __init__(self, job: Job, model: RuntimeModel, report: Report, capture: Capture, sizes: dict[str, int]) -> None:
+    def __init__(
+        self, job: Job, model: RuntimeModel, report: Report, capture: Sink, sizes: dict[str, int],
+        sessions: dict[tuple[int, ...], ort.InferenceSession] | None = None,
+    ) -> None:  # fmt: skip
+        self._sessions = sessions
         self._job, self._model, self._report, self._capture, self._sizes = job, model, report, capture, sizes
         self._options = ort_sessions.options(model.folder, job.request.limits.threads)
         self._known = ort_sessions.known_operators()
@@ -108,7 +136,7 @@ class _Trace:
         """The problem, ``None`` where all went well, and whether the part loaded."""
         loaded = False
         try:
-            session = ort_sessions.session(self._model.part(nodes, self._types), self._options)
+            session = self._session(nodes)
             loaded = True
             texts = {item.name: item.type for item in session.get_outputs()}
             feeds = {item.name: self._values[item.name] for item in session.get_inputs()}
@@ -125,6 +153,15 @@ class _Trace:
         self._made += len(nodes)
         self._forget(self._place[nodes[-1]])
         return None, True
+
+    def _session(self, nodes: tuple[int, ...]) -> ort.InferenceSession:
+        """A session of these nodes, kept where the same ones will be run again."""
+        known = None if self._sessions is None else self._sessions.get(nodes)
+        if known is None:
+            known = ort_sessions.session(self._model.part(nodes, self._types), self._options)
+            if self._sessions is not None:
+                self._sessions[nodes] = known
+        return known
 
     def _keep(self, name: str, node: str, value: ort.OrtValue, type_text: str) -> None:
         """Capture a value, and hold it as long as somebody takes it."""
