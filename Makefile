@@ -20,8 +20,8 @@ app: setup
 	$(VENV)/bin/modelglass $(FILE) $(ARGS)
 
 test: setup browser
-	$(PYTEST) -m fuzz -n 2
-	$(PY) -m coverage run -m pytest -m "not fuzz" $(ARGS)
+	$(PYTEST) -m "fuzz or heavy" -n 2
+	$(PY) -m coverage run -m pytest -m "not fuzz and not heavy" $(ARGS)
 	@$(PY) -m coverage report --skip-covered --skip-empty | tail -n 1
 
 test-fast: setup

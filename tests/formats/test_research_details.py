@@ -14,6 +14,7 @@ from core.formats.gguf import array_page
 from core.ir import GraphRef, Model, Node
 from core.tensors.read import values
 from tests.corpus import fetch
+from tests.corpus import names as corpus_names
 from tests.formats import research_files as make
 
 
@@ -218,11 +219,12 @@ def test_real_safetensors_equal_the_library() -> None:
                 np.testing.assert_array_equal(values(model, tensor), oracle.get_tensor(tensor.name))
 
 
-VOCABULARIES = ["vocab_bert_bge", "vocab_falcon", "vocab_gpt_2", "vocab_llama_bpe", "vocab_llama_spm", "vocab_phi_3"]
+VOCABULARIES = [name for name in corpus_names("vocab_") if not name.endswith(("_inp", "_out"))]
 
 
 @pytest.mark.corpus
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_real_gguf_metadata_equals_gguf_py(name: str) -> None:
     path = fetch(name)
