@@ -57,6 +57,8 @@ def _unknown(head: Head) -> str:
     if head.source is None:
         return "is a folder in which no model was recognised"
     if b"\0" not in head.start and head.start.isascii():
+        if head.suffix == ".json":
+            return "is a JSON file and no model; the configuration of a model is read with its folder"
         return "is a text file, not a model"
     return f"is in no format that Modelglass reads (it begins with {head.start[:8].hex(' ')})"
 

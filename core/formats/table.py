@@ -50,4 +50,5 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format("stablehlo", "StableHLO and MLIR", "core.formats.stablehlo", (".mlir", ".mlirbc", ".stablehlo")),
     Format("npy", "NumPy array", "core.formats.npy", (".npy",)),
     Format("npz", "NumPy archive", "core.formats.npz", (".npz",)),
+    Format("nodedata", "node data", "core.formats.node_data", (".json",)),
 )

@@ -348,6 +348,14 @@ def write_mlir(folder: Path, elements: int = 24) -> tuple[Path, Arrays]:
 
 Writer = Callable[..., tuple[Path, Arrays]]
 
+
+def write_node_data(folder: Path, elements: int = 24) -> tuple[Path, Arrays]:
+    path = folder / "latency.json"
+    results = {f"node{i}": {"value": i / 2} for i in range(elements)}
+    path.write_text(json.dumps({"main": {"results": results, "gradient": [{"stop": 0, "bgColor": "green"}]}}))
+    return path, {}
+
+
 FILES: dict[str, Writer] = {
     "safetensors": write_safetensors,
     "sharded": write_sharded,
@@ -361,9 +369,10 @@ FILES: dict[str, Writer] = {
     "pt2": write_pt2,
     "torchscript": write_torchscript,
     "mlir": write_mlir,
+    "node_data": write_node_data,
 }
 READ_AS = {
     "safetensors": "safetensors", "sharded": "safetensors", "huggingface": "huggingface", "gguf": "gguf", "npy": "npy",
     "npz": "npz", "npz_compressed": "npz", "torch_zip": "pytorch", "torch_legacy": "pytorch", "pt2": "torch_export",
-    "torchscript": "torchscript", "mlir": "stablehlo",
+    "torchscript": "torchscript", "mlir": "stablehlo", "node_data": "nodedata",
 }  # fmt: skip

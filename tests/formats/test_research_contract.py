@@ -1,18 +1,25 @@
 """What every research format must keep: recognised by content, lazy, values equal, capabilities said."""
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from app.cli import main
 from core import open_model
 from core.capabilities import NAMES
 from core.tensors.read import blocks, values, values_slice
 from tests.formats.research_files import FILES, READ_AS
 
+GOLDEN = Path(__file__).parent / "golden"
 SINGLE_FILES = [name for name in FILES if name not in ("sharded", "huggingface")]
-TEXT_OR_PACKED = {"mlir", "npz_compressed"}  # their text or packed bytes must be walked to find where a tensor ends
+TEXT_OR_PACKED = {
+    "mlir",
+    "npz_compressed",
+    "node_data",
+}  # their text or packed bytes must be walked to find where a tensor ends
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -73,3 +80,14 @@ def test_ranges_lie_inside_their_files(name: str, tmp_path: Path) -> None:
     for tensor in model.tensors:
         if tensor.data is not None and not isinstance(tensor.data, bytes):
             assert 0 <= tensor.data.start <= tensor.data.stop <= model.sources[tensor.data.source].size
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_info_is_the_golden_one(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Golden documents were checked by hand against what the writers above were told to write."""
+    path, expected = FILES[name](tmp_path)
+    assert main(["info", str(path), "--json"]) == 0
+    text = capsys.readouterr().out.replace(str(tmp_path), "FOLDER")
+    found = json.loads(text)
+    assert found == json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    assert found["tensors"] == len(expected)
