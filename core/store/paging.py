@@ -182,7 +182,7 @@ class Pager:
             if found is not None:
                 self._orders.move_to_end(kept)
                 return found
-        where, parameters = self._where(owner, query)
+        where, parameters = self.where(owner, query)
         row = self._database.row(f"SELECT count(*) FROM {self._listing.source()} WHERE {where}", *parameters)  # noqa: S608
         assert row is not None
         order = _Order(int(row[0]), np.empty(0, np.int64))
@@ -219,7 +219,7 @@ class Pager:
         size = FIRST
         while size < wanted:
             size *= GROWTH
-        where, parameters = self._where(owner, query)
+        where, parameters = self.where(owner, query)
         by = self._by(query)
         rows, key = self._listing.source(by), self._listing.key
         sql = f"SELECT {key} AS k FROM {rows} WHERE {where} ORDER BY {by} LIMIT ?"  # noqa: S608
@@ -258,7 +258,8 @@ class Pager:
             return f"{key} {way}"
         return f"{self._known(self._listing.sorts, query.sort)} {way} NULLS LAST, {key}"
 
-    def _where(self, owner: int | str, query: Query) -> tuple[str, list[object]]:
+    def where(self, owner: int | str, query: Query) -> tuple[str, list[object]]:
+        """The condition of a filter, as text of our own, and its parameters."""
         terms, parameters = [f"{self._listing.owner} = ?"], list[object]([owner])
         if query.text:
             terms.append(f"{self._listing.text} ILIKE ? ESCAPE '\\'")
