@@ -17,7 +17,6 @@ ENGINES = ["vectors", pytest.param("kernels", marks=pytest.mark.slow)]
 def engine(name: str):
     if name == "vectors":
         return vectors
-    pytest.importorskip("numba")
     from core.statistics import kernels
 
     return kernels

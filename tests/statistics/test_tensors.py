@@ -184,7 +184,6 @@ def test_numba_stays_out_of_small_scans(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_kernels_and_their_cache(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
     assert engine.warm_up()
     assert engine.for_scan(2 << 20).__name__ == "core.statistics.kernels"
     data = noise("float32", 9_000_001)
