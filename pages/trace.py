@@ -11,6 +11,7 @@ import streamlit as st
 from app import format_text, session
 from app.components import activation_findings, consent, empty, error_box, runs
 from app.components.paged_table import picked
+from app.components.trace_dataset import dataset_section
 from app.components.trace_steps import inputs_step, limits_step, live, running, step
 from app.plain_text import plain, shorten
 from app.services import models, tracing
@@ -56,6 +57,7 @@ def draw() -> None:
                 consent.ask(artifact, limits, latency=latency)
         consent.pending(artifact, limits)
     _results(artifact)
+    dataset_section(artifact, limits)
 
 
 def _results(artifact: str) -> None:
