@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,21 +49,25 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, default=limits.threads, metavar="N", help="threads of the runtime (2)")
     add("--provider", default=limits.provider, metavar="P", help="auto or cpu (auto)")
     add("--no-latency", action="store_true", help="do not measure how long each node takes")
+    add("--data", metavar="DIR", help="run every file of a folder and print what its values range over")
+    add("--data-input", metavar="NAME", help="the input that the files go into (the first)")
+    add("--data-count", type=int, default=0, metavar="N", help="at most N files of the folder (all)")
     add("-o", dest="output", metavar="DIR", help="write trace.json and one .npy a value into a new folder")
     parser.set_defaults(work=trace)
 
 
 def trace(options: argparse.Namespace) -> int:
     """Run a model and print every value; 0 where the run is complete or partial."""
-    target = _target(options.output)
+    target = None if options.data else _target(options.output)
     model = open_model(options.file)
-    limits = RunLimits(
-        parse_size(options.memory), parse_time(options.time), parse_size(options.capture), parse_size(options.store),
-        options.threads, options.provider,
-    )  # fmt: skip
+    limits = given_limits(options)
     arrays, sources = _inputs(model, options)
+    if options.data:
+        from app.cli_dataset import over_data
+
+        return over_data(model, options, limits, arrays, sources)
     with tempfile.TemporaryDirectory(prefix="modelglass-") as folder:
-        result = _run(model, arrays, sources, limits, not options.no_latency, folder)
+        result = _answered(model, _run(model, arrays, sources, limits, not options.no_latency, folder))
         data = result.to_json()
         del data["spool"]
         if target is not None and result.status != "cancelled":
@@ -78,6 +83,14 @@ def trace(options: argparse.Namespace) -> int:
         return CANCELLED
     print(f"modelglass: error: {printable(RunFailed(result.reason, path=model.path))}", file=sys.stderr)
     return FAILED
+
+
+def given_limits(options: argparse.Namespace) -> RunLimits:
+    """The limits of the flags."""
+    return RunLimits(
+        parse_size(options.memory), parse_time(options.time), parse_size(options.capture), parse_size(options.store),
+        options.threads, options.provider,
+    )  # fmt: skip
 
 
 def _run(
@@ -108,6 +121,15 @@ def _run(
     finally:
         run.cancel()
         signal.signal(signal.SIGINT, before)
+
+
+def _answered(model: Model, result: TraceResult) -> TraceResult:
+    """The result with what it says about the model among its findings."""
+    from core.trace.answers.table import of_result
+
+    if result.status not in ("complete", "partial"):
+        return result
+    return replace(result, findings=(*result.findings, *of_result(model, result)))
 
 
 def _wait(run: Any, seconds: float) -> None:
