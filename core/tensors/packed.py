@@ -14,23 +14,28 @@ from core.ggml import TYPES, GgmlType
 from core.inflate import inflate
 from core.ir import ByteRange, Model, Tensor
 from core.limits import MIB
-from core.tensors.ggml import PLAIN
+from core.tensors.ggml import PLAIN, Decode
 from core.tensors.ggml_grid import GRIDS
 from core.tensors.stored import stored_bytes
 
-_BY_NAME: Final[dict[str, GgmlType]] = {kind.name: kind for kind in TYPES.values() if not kind.plain}
-GGML_ENCODINGS: Final = tuple(f"ggml.{name}" for name in _BY_NAME)
+BY_NAME: Final[dict[str, GgmlType]] = {kind.name: kind for kind in TYPES.values() if not kind.plain}
+GGML_ENCODINGS: Final = tuple(f"ggml.{name}" for name in BY_NAME)
 
 INFLATED_BYTES: Final = 1024 * MIB
 """A deflated tensor longer than this is not inflated."""
 
 
+def layout_of(name: str) -> tuple[np.dtype[Any], Decode]:
+    """How a block of that type lies in bytes, and its decoder: structured blocks to float32 rows."""
+    return PLAIN.get(name) or GRIDS[name]
+
+
 def decode_ggml(model: Model, tensor: Tensor, start: int, stop: int) -> NDArray[Any]:
     """Elements ``start`` to ``stop`` of a block-quantized tensor as float32; reads whole blocks."""
-    kind = _BY_NAME[tensor.encoding.removeprefix("ggml.")]
+    kind = BY_NAME[tensor.encoding.removeprefix("ggml.")]
     first, last = start // kind.block, -(-stop // kind.block)
     raw = stored_bytes(model, tensor, first * kind.nbytes, last * kind.nbytes)
-    layout, decode = PLAIN.get(kind.name) or GRIDS[kind.name]
+    layout, decode = layout_of(kind.name)
     with np.errstate(invalid="ignore", over="ignore"):  # random bytes hold infinite and NaN scales
         numbers = decode(np.frombuffer(raw, layout)).reshape(-1)
     return numbers[start - first * kind.block : stop - first * kind.block]
