@@ -13,8 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from core.dtypes import dtype_of
 from core.errors import UsageError
+from core.ir import Model, Tensor
 from core.limits import DECODE_ELEMENTS, MIB, check
+from core.statistics.tensors import tensor_at
 
 WANTED: Final = 32
 OVERSAMPLE: Final = 8
@@ -71,6 +74,25 @@ def spectrum(matrix: NDArray[Any], seed: int = 0) -> Spectrum:
     found = _singular_values(wide.astype(np.float64)) if exact else _projected(wide, seed)
     squares = float(sum(np.square(wide[at : at + 256].astype(np.float64)).sum() for at in range(0, len(wide), 256)))
     return _spectrum((wide.shape[0], wide.shape[1]), found[: min(wide.shape)], exact, squares)
+
+
+def of_tensor(model: Model, tensor: Tensor | int, seed: int = 0) -> Spectrum:
+    """Largest singular values of a stored tensor as ``spectrum`` gives them; reads it from disk whole.
+
+    Raises:
+        UsageError: if it is no matrix of finite real numbers.
+        LimitExceeded: beyond ``limits.DECODE_ELEMENTS`` elements.
+        Unavailable: if the values cannot be decoded.
+    """
+    from core.tensors.read import values
+
+    tensor = tensor_at(model, tensor)
+    if dtype_of(tensor.dtype).kind in ("string", "opaque", "complex"):
+        raise UsageError(f"singular values need real numbers, not {tensor.dtype}")
+    if len(tensor.shape) < 2:
+        raise UsageError("singular values need a matrix with elements")
+    check("the number of elements of the matrix", tensor.elements, DECODE_ELEMENTS, path=model.path)
+    return spectrum(values(model, tensor), seed)
 
 
 def _singular_values(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
