@@ -17,6 +17,9 @@ HEIGHT: Final = 210
 LOW: Final = 130
 """Height where a value is shown below."""
 
+MASKS: Final = 1e30
+"""Magnitudes from here on are left out of the chart: masks write them for minus infinity."""
+
 POINTS: Final = 3000
 """Values drawn along depth; longer runs are thinned out evenly."""
 
@@ -45,7 +48,10 @@ def depth_view(
     colours = theme.palette()
     if shown == "magnitude":
         rms = rows["l2"] / np.sqrt((rows["count"] - rows["nan"] - rows["inf"]).clip(lower=1))
-        figure = charts.magnitude(order, names, _plain(rms), _plain(rows["absmax"]), colours, marked=marked)
+        usual = rows["absmax"] < MASKS
+        figure = charts.magnitude(
+            order, names, _plain(rms.where(usual)), _plain(rows["absmax"].where(usual)), colours, marked=marked
+        )
     else:
         columns = {key: _plain(rows[name]) for key, name in _QUANTILES.items()}
         figure = charts.spread(order, names, columns, colours, marked=marked)

@@ -16,10 +16,11 @@ from app.services.models import reach
 from app.services.registry import service
 from core.dtypes import DTYPES
 from core.errors import ModelError, NotFound
+from core.inputs.generic import indexed_rows
 from core.inputs.tokenizers import load as tokenizers
 from core.inputs.tokenizers.types import Tokenizer
-from core.inputs.tokens import embedding_rows
 from core.ir import Model
+from core.run.prepare import input_slots
 from core.store.traces import TraceRecord
 from core.trace.answers import attention
 from core.trace.answers.channels import unit_axis
@@ -62,7 +63,7 @@ def subject(actor: Actor, artifact: str, trace: str, value: str, step: int = 0) 
         dtype.kind if dtype is not None else "opaque",
         found.stored and workspace.current().spools.kept(trace),
         attention=found.id in {weights.id for weights in _attention(actor, artifact, trace)},
-        vocabulary=_vocabulary(actor, artifact),
+        vocabulary=_vocabulary(actor, artifact, trace),
         image=None if picture is None else (picture.shape[0], picture.shape[1]),
         layers=len(_layers(actor, artifact, trace, found)),
         channel_axis=unit_axis(run.model, found.id, len(found.shape)),
@@ -220,11 +221,20 @@ def _tokenizer(actor: Actor, artifact: str) -> Tokenizer | None:
     return reach(actor, artifact).derived("tokenizer", make)
 
 
-def _vocabulary(actor: Actor, artifact: str) -> int:
+def _vocabulary(actor: Actor, artifact: str, trace: str) -> int:
+    """Size of the tokenizer's vocabulary, else rows of the table that the id input looks up."""
     tokenizer = _tokenizer(actor, artifact)
     if tokenizer is not None:
         return tokenizer.info.size
-    return reach(actor, artifact).derived("embedding rows", embedding_rows)
+    item = _id_input(workspace.current().store.traces.record(trace))
+    if item is None:
+        return 0
+
+    def rows(model: Model) -> int:
+        found = [slot for slot in input_slots(model) if slot.name == item.name]
+        return (indexed_rows(found[0], model) or 0) if found else 0
+
+    return reach(actor, artifact).derived(("table rows", item.name), rows)
 
 
 def _piece(tokenizer: Tokenizer | None, token: int) -> str:

@@ -105,7 +105,7 @@ def default_recipe(slot: Slot, model: Model | None = None) -> Proposal:
         return _float_proposal(slot, dtype)
     if _RATE.match(slot.name):
         return Proposal(Recipe("random", low=16000, high=16000), "Its name says sample rate: 16000 Hz.")
-    rows = _indexed_rows(slot, model) if model is not None else None
+    rows = indexed_rows(slot, model) if model is not None else None
     if rows:
         return Proposal(
             Recipe("random", low=0, high=rows - 1), f"It looks up one of {rows} rows: random numbers below {rows}."
@@ -261,7 +261,7 @@ def _size(key: str, uses: Sequence[tuple[Slot, int]], audio: bool) -> DimProposa
     return DimProposal(1, "A batch of one." if axis == 0 else "Nothing is known about it: one.")
 
 
-def _indexed_rows(slot: Slot, model: Model) -> int | None:
+def indexed_rows(slot: Slot, model: Model) -> int | None:
     """Rows of the stored table that a ``Gather`` looks up with the input."""
     graph = model.main_graph
     value = graph.value_index.get(slot.name) if graph is not None else None
