@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
 from app import format_text, session, theme
-from app.components import activation_charts, array_view, charts
+from app.components import activation_charts, array_view, charts, error_box
+from app.components.job_progress import job_progress
 from app.plain_text import mono, plain, shorten
-from app.services import activations, tracing
+from app.services import activations, loading, tracing
 from core.store.traces import TraceRecord
 from core.trace.types import TracedValue
 from core.trace.views.feature_maps import grid, overlay
@@ -110,6 +111,22 @@ def _not_stored(record: TraceRecord, value: TracedValue) -> None:
         return
     reason = (plain(value.reason, 400) or "It is beyond the store limit of the run").removesuffix("\\.")
     st.caption(f"Only its statistics were kept: {reason}.")
+    job = loading.at_work(session.actor(), record.id, value.id, value.step)
+    if job is not None and job.active:
+        job_progress(job.id)
+        return
+    if job is not None and job.state == "failed":
+        st.caption(f":red[{plain(job.error, 300)}]")
+    if value.stats is not None and value.stats.count and tracing.kept(session.actor(), record.id):
+        st.button(
+            "Load this value", key=f"load-{value.id}-{value.step}", icon=":material/download:", on_click=_load,
+            args=(record.id, value.id, value.step), help="Runs it again under the same approval, for this value",
+        )  # fmt: skip
+
+
+def _load(trace: str, value: str, step: int) -> None:
+    with error_box.guard():
+        loading.load(session.actor(), trace, value, step)
 
 
 # --- one function a view ----------------------------------------------------------------

@@ -159,7 +159,8 @@ def _reading(actor: Actor, artifact: str, trace: str) -> Reading:
         return load_value(str(held.spools.path(trace)), value)
 
     return opened.derived(
-        ("reading", trace), lambda model: Reading(model, tuple(held.store.traces.all_values(trace)), fetch)
+        ("reading", trace, held.store.traces.stored(trace)),
+        lambda model: Reading(model, tuple(held.store.traces.all_values(trace)), fetch),
     )
 
 

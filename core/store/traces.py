@@ -149,6 +149,20 @@ class Traces:
         """Every value of a run with its statistics, in the order of execution."""
         return [_value(row) for row in self._database.rows(f"{_VALUES} ORDER BY s.row", trace)]
 
+    def place_value(self, trace: str, value: str, step: int, start: int, stop: int) -> None:
+        """Say where the elements of a value lie that were fetched after the run."""
+        with self._database.writing() as cursor:
+            cursor.execute(
+                "UPDATE trace_values SET start = ?, stop = ?, reason = '' WHERE trace = ? AND id = ? AND step = ?",
+                [start, stop, trace, value, step],
+            )
+        self._forget_orders(trace)
+
+    def stored(self, trace: str) -> int:
+        """How many values of a run have their elements on disk."""
+        row = self._database.row("SELECT count(*) FROM trace_values WHERE trace = ? AND start >= 0", trace)
+        return 0 if row is None else int(row[0])
+
     def steps(self, trace: str, value: str) -> list[int]:
         """The executions of its graph in which a value was captured, e.g. iterations of a loop."""
         rows = self._database.rows(
