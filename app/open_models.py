@@ -25,12 +25,15 @@ class OpenModel:
 
     Attributes:
         quick: quick identity; ``digest`` SHA-256, empty until hashed.
+        root, revision: of an edited model the digest of the file it began with, and which state it is.
     """
 
     model: Model
     quick: str
     digest: str = ""
     uploaded: bool = False
+    root: str = ""
+    revision: str = ""
     _derived: dict[Hashable, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -15,6 +15,7 @@ DATABASE: Final = "workspace.duckdb"
 UPLOADS: Final = "uploads"
 SPOOLS: Final = "spools"
 LOGS: Final = "logs"
+EDITS: Final = "edits"
 COMPILED: Final = "compiled"
 
 

@@ -16,6 +16,7 @@ from app import instance, log, state_folder
 from app.instance import Instance
 from app.jobs import Job, Jobs
 from app.open_models import OpenModel, OpenModels
+from app.revisions import Revisions
 from app.spools import Spools
 from core.errors import StoreError
 from core.statistics import engine
@@ -63,6 +64,7 @@ class Workspace:
             log.logger("workspace").warning("%s", self.notice)
         self.roots = _roots() if roots is None else roots
         self.uploads = self.home / state_folder.UPLOADS
+        self.revisions = Revisions(self.home / state_folder.EDITS)
         self.spools = Spools(self.home / state_folder.SPOOLS)
         engine.keep_compiled_in(self.home / state_folder.COMPILED)
         self.jobs = Jobs(self._keep)

@@ -10,6 +10,7 @@ from app import workspace
 from app.actors import Actor, may
 from app.jobs import Job, Progress
 from app.open_models import OpenModel
+from app.revisions import Editing
 from app.services.registry import service
 from core import identity
 from core.errors import Forbidden, SourceChanged
@@ -81,6 +82,9 @@ def reach(actor: Actor, artifact: str) -> OpenModel:
     found = held.models.find(known.quick)
     if found is not None:
         return found
+    edited = held.revisions.find(known.quick)
+    if edited is not None:
+        return _revision(actor, *edited)
     if not may(actor, "owner"):
         raise Forbidden("this model is not open now", hint="Ask the owner to open it.")
     model = open_model(known.path)
@@ -90,12 +94,23 @@ def reach(actor: Actor, artifact: str) -> OpenModel:
     return admit(actor, model, uploaded=known.uploaded)
 
 
-def admit(actor: Actor, model: Model, *, uploaded: bool = False) -> OpenModel:
-    """Keep a model open, record it and hash it in the background; for services only."""
+def _revision(actor: Actor, editing: Editing, revision: str) -> OpenModel:
+    """Open a revision whose model was closed again, from the file that was edited."""
+    source = reach(actor, editing.quick).model
+    model = editing.document(source, revision).opened(revision)
+    return admit(actor, model, root=editing.history.root, revision=revision)
+
+
+def admit(actor: Actor, model: Model, *, uploaded: bool = False, root: str = "", revision: str = "") -> OpenModel:
+    """Keep a model open, record it and hash it in the background; for services only.
+
+    Args:
+        root, revision: of an edited model, as ``OpenModel`` has them.
+    """
     held = workspace.current()
     quick = identity.quick(model)
     known = held.store.artifacts.put_model(quick, model, uploaded=uploaded)
-    opened = held.models.add(OpenModel(model, quick, known.digest, uploaded))
+    opened = held.models.add(OpenModel(model, quick, known.digest, uploaded, root, revision))
     if opened.model is not model:
         model.close()
     if not opened.digest:

@@ -104,6 +104,7 @@ def recent(actor: Actor, limit: int = 20) -> list[Recent]:
     return [
         Recent(artifact, os.path.exists(artifact.path), artifact.quick in open_now)
         for artifact in held.store.artifacts.recent(limit)
+        if held.revisions.find(artifact.quick) is None
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app import workspace
 from app.actors import Actor
 from app.jobs import Job, Progress
-from app.services import inputs
+from app.services import edits, inputs
 from app.services.models import reach
 from app.services.registry import service
 from app.services.tables import TablePage, frame, query
@@ -63,8 +63,9 @@ def prepare(
     plan = inputs.plan(actor, artifact)
     arrays = inputs.materialise(actor, artifact)
     sources = {item.slot.name: item.recipe.describe() for item in plan if item.recipe is not None}
+    model = edits.runnable(opened)
     request, spool = runs.request(
-        opened.model, arrays, sources, limits, opened.id, latency=latency, keep=keep, folder=held.spools.folder
+        model, arrays, sources, limits, opened.id, latency=latency, keep=keep, folder=held.spools.folder
     )
     trace = os.path.basename(spool.path)
     held.spools.hold(trace)

@@ -321,6 +321,8 @@ def from_json(entry: object, where: str = "the edit") -> Edit:
             raise UsageError(f"{where}: {key} of {name} is {json.dumps(value)[:100]}, expected {_shown(hints[key])}")
         if hints[key] is float:
             given[key] = float(value)
+        elif hints[key] == list[float]:
+            given[key] = [float(item) for item in value]
     made: Edit = kind(**given)
     return made
 

@@ -186,8 +186,9 @@ class OnnxDocument:
         from core.formats import onnx as reader
 
         origin = self.source.sources[0]
-        spliced = Spliced(self.pieces(), origin.path, origin.name, mark)
-        return reader.read(Head(origin.path, spliced, spliced.read(0, min(spliced.size, 64 * KIB)), ()))
+        path = f"{origin.path} (edited {mark[:8]})"
+        spliced = Spliced(self.pieces(), path, f"{origin.name} (edited {mark[:8]})", mark)
+        return reader.read(Head(path, spliced, spliced.read(0, min(spliced.size, 64 * KIB)), ()))
 
     def _data_file(self, location: str, name: str) -> Source:
         wanted = location.replace("\\", "/")

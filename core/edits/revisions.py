@@ -82,6 +82,7 @@ class History:
 
     def committed(self, edit: Edit) -> History:
         """With one more edit on top of the head; what was undone before it becomes a branch."""
+        edit = from_json(to_json(edit))  # whole numbers where fractions may stand are written as such
         made = revision_id(self.head, edit)
         if made not in self.revisions and len(self.revisions) >= MOST:
             raise UsageError(f"an artifact keeps at most {MOST} revisions", hint="Save the file and open it anew.")

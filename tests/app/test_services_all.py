@@ -36,7 +36,8 @@ MODULES = [importlib.import_module(f"app.services.{m.name}") for m in pkgutil.it
 FOR_VIEWERS = {
     "activations.compare", "activations.layers", "activations.picture", "activations.pieces", "activations.steps",
     "activations.subject", "activations.token_labels", "datasets.channels", "datasets.listed", "datasets.table",
-    "inputs.assigned", "inputs.plan", "jobs.active", "jobs.get", "jobs.listed", "models.derived", "models.get",
+    "edits.script", "edits.state",
+    "inputs.assigned", "inputs.plan", "jobs.active", "jobs.get", "jobs.listed", "loading.at_work", "models.derived", "models.get",
     "models.opened", "models.status", "tensors.count", "tensors.facets", "tensors.known_statistics", "tensors.page",
     "tensors.statistics", "tracing.depth", "tracing.described", "tracing.history", "tracing.kept", "tracing.nodes",
     "tracing.result", "tracing.value", "tracing.values",

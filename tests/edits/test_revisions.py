@@ -54,6 +54,12 @@ def test_undo_redo_and_a_branch() -> None:
         branch.at("ffffffff")
 
 
+def test_whole_numbers_where_fractions_may_stand_are_the_same_edit() -> None:
+    whole, fraction = (History.of(ROOT).committed(ScaleTensor("w", factor)) for factor in (2, 2.0))
+    assert whole.head == fraction.head
+    assert History.load(whole.dump()) == whole
+
+
 def test_what_was_saved_and_what_was_recovered() -> None:
     history = History.of(ROOT)
     assert not history.dirty
