@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from app import session
-from app.components import activation_compare, activation_findings, depth
+from app.components import activation_compare, activation_findings, depth, trace_latency
 from core.store.traces import TraceRecord
 
 _TOPS: Final = {
@@ -37,6 +37,8 @@ def show_top(
     """Draw it; a click on a point or row calls ``on_pick`` with the value's id and step."""
     if shown == "findings":
         activation_findings.run_findings(record.id, record.findings, depth.HEIGHT, on_pick)
+    elif shown == "latency":
+        trace_latency.latency(artifact, record, depth.HEIGHT + 30)
     elif shown == "runs":
         activation_compare.two_runs(artifact, record, history, depth.HEIGHT, on_pick)
     else:

@@ -1,4 +1,4 @@
-"""The values of a run from input to output, and where its time went."""
+"""The values of a run from input to output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import format_text, session, theme
+from app import session, theme
 from app.components import charts
 from app.services import tracing
 
@@ -25,16 +25,12 @@ POINTS: Final = 3000
 
 _ALT: Final = {"magnitude": "Magnitude", "spread": "Spread"}
 _QUANTILES: Final = {"0.05": "q050", "0.25": "q250", "0.5": "q500", "0.75": "q750", "0.95": "q950"}
-_BARS: Final = 12
 
 
 def depth_view(
     trace: str, shown: str, selected: str, height: int = HEIGHT, *, on_pick: Callable[[str, int], None]
 ) -> None:
     """Draw one of the charts; a click on a point calls ``on_pick`` with the value's id and step."""
-    if shown == "latency":
-        _latency(trace)
-        return
     rows: Any = tracing.depth(session.actor(), trace)
     rows = rows[rows["min"].notna() & (rows["dtype"] != "bool")]
     if len(rows) > POINTS:
@@ -70,51 +66,6 @@ def depth_view(
         figure, height=height, key=key, alt=f"{_ALT[shown]} of the values along the run",
         legend=True, on_select=clicked, selection_mode="points",
     )  # fmt: skip
-
-
-def _latency(trace: str) -> None:
-    nodes: Any = tracing.nodes(session.actor(), trace, sort="latency_us", descending=True, limit=10_000).rows
-    timed = nodes[nodes["latency_us"].notna()]
-    if timed.empty:
-        st.caption("The operators of this run were not timed.")
-        return
-    left, right = st.columns(2, gap="medium")
-    kinds = timed.groupby("op_type")["latency_us"].sum().sort_values(ascending=False)
-    whole = float(kinds.sum())
-    with left:
-        st.caption(f"By kind of operator, {format_text.seconds(whole / 1e6)} in all")
-        most = kinds.head(_BARS)
-        figure = charts.bars(list(most.index), (most / 1000).tolist(), theme.palette(), axis="milliseconds", unit=" ms")
-        theme.draw(figure, height=HEIGHT + 20, key=f"latency-{trace}", alt="Time by kind of operator")
-    with right:
-        st.caption("By operator, the slowest first")
-        frame = pd.DataFrame(
-            {
-                "op": timed["op_type"],
-                "name": timed["name"],
-                "time": timed["latency_us"] / 1000,
-                "share": 100 * timed["latency_us"] / whole if whole else 0.0,
-            }
-        )
-        event: Any = st.dataframe(
-            frame,
-            key=f"latency-table-{trace}",
-            hide_index=True,
-            row_height=30,
-            height=HEIGHT + 20,
-            on_select="rerun",
-            selection_mode="single-row",
-            column_config={
-                "op": st.column_config.TextColumn("Operator", width=110),
-                "name": st.column_config.TextColumn("Name"),
-                "time": st.column_config.NumberColumn("ms", format="%.3f", width=70),
-                "share": st.column_config.ProgressColumn(
-                    "Share", format="%.1f %%", min_value=0, max_value=100, width=110
-                ),
-            },
-        )
-        if event.selection.rows:
-            session.go("graph", selection=str(timed["id"].iloc[event.selection.rows[0]]), inside="")
 
 
 def _plain(column: Any) -> list[float | None]:

@@ -54,7 +54,7 @@ def subject(actor: Actor, artifact: str, trace: str, value: str, step: int = 0) 
     Raises:
         NotFound: if the run has no such value.
     """
-    run = _reading(actor, artifact, trace)
+    run = reading(actor, artifact, trace)
     found = _value(run, value, step)
     dtype = DTYPES.get(found.dtype)
     picture = _picture(run, trace)
@@ -77,7 +77,7 @@ def layers(actor: Actor, artifact: str, trace: str, value: str) -> list[Layer]:
     Raises:
         NotFound: if the run has no such value.
     """
-    found = _value(_reading(actor, artifact, trace), value, 0)
+    found = _value(reading(actor, artifact, trace), value, 0)
     return [Layer(item.id, item.name) for item in _layers(actor, artifact, trace, found)]
 
 
@@ -105,7 +105,7 @@ def pieces(actor: Actor, artifact: str, ids: list[int]) -> list[str]:
 @service("viewer")
 def picture(actor: Actor, artifact: str, trace: str) -> NDArray[np.uint8] | None:
     """The first picture among the inputs of a run, [height, width, 3]; reads the spool."""
-    return _picture(_reading(actor, artifact, trace), trace)
+    return _picture(reading(actor, artifact, trace), trace)
 
 
 @service("viewer")
@@ -131,7 +131,7 @@ def compare(actor: Actor, artifact: str, trace: str, other: str) -> pd.DataFrame
             raise NotFound("a run that did not come to its end is not compared", hint="Choose a complete one.")
 
     def make(_: Model) -> pd.DataFrame:
-        first, second = _reading(actor, artifact, trace), _reading(actor, artifact, other)
+        first, second = reading(actor, artifact, trace), reading(actor, artifact, other)
         drifts = difference.along_depth(first.values, second.values, first.fetch, second.fetch)
         return pd.DataFrame([_drift(row, item) for row, item in enumerate(drifts)])
 
@@ -151,7 +151,8 @@ def _drift(row: int, item: difference.Drift) -> dict[str, Any]:
     }
 
 
-def _reading(actor: Actor, artifact: str, trace: str) -> Reading:
+def reading(actor: Actor, artifact: str, trace: str) -> Reading:
+    """A run as answers and views read it; for services only."""
     held = workspace.current()
     opened = reach(actor, artifact)
 
@@ -172,12 +173,12 @@ def _value(run: Reading, value: str, step: int) -> TracedValue:
 
 
 def _attention(actor: Actor, artifact: str, trace: str) -> list[TracedValue]:
-    run = _reading(actor, artifact, trace)
+    run = reading(actor, artifact, trace)
     return reach(actor, artifact).derived(("attention", trace), lambda _: attention.weights(run))
 
 
 def _layers(actor: Actor, artifact: str, trace: str, value: TracedValue) -> list[TracedValue]:
-    run = _reading(actor, artifact, trace)
+    run = reading(actor, artifact, trace)
     ids = reach(actor, artifact).derived(("alike", value.id), lambda model: stack.alike(model, value.id))
     found = [run.at(item, 0) for item in ids]
     return [item for item in found if item is not None and item.stored and item.shape == value.shape]

@@ -45,7 +45,7 @@ DEEDS = {
 }  # fmt: skip
 """What opens, runs, writes or stops something, and the least role that may do it."""
 
-WITHIN = {"reach", "admit"}
+WITHIN = {"reach", "admit", "reading"}
 """Steps of services, called by them after they checked the role."""
 
 

@@ -39,12 +39,12 @@ FOR_VIEWERS = {
     "edits.script", "edits.state",
     "inputs.assigned", "inputs.plan", "jobs.active", "jobs.get", "jobs.listed", "loading.at_work", "models.derived", "models.get",
     "models.opened", "models.status", "tensors.count", "tensors.facets", "tensors.known_statistics", "tensors.page",
-    "tensors.statistics", "tracing.depth", "tracing.described", "tracing.history", "tracing.kept", "tracing.nodes",
+    "tensors.statistics", "timings.operators", "tracing.depth", "tracing.described", "tracing.history", "tracing.kept", "tracing.nodes",
     "tracing.result", "tracing.value", "tracing.values",
 }  # fmt: skip
 """They only look; whatever is added to them needs a thought."""
 
-BEHIND_SERVICES = {"reach", "admit"}
+BEHIND_SERVICES = {"reach", "admit", "reading"}
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from app import workspace
 from app.actors import LOCAL_OWNER
-from app.services import activations, inputs, loading, opening, tracing
+from app.services import activations, inputs, loading, opening, timings, tracing
 from core.errors import ApprovalVoid, NotFound
 from core.inputs.recipe import Recipe
 from core.trace.answers.reading import place
@@ -130,6 +130,17 @@ def test_a_value_that_was_not_kept_is_fetched_under_the_same_approval(vision: st
     assert c.std() == pytest.approx(tracing.described(LOCAL_OWNER, run, wanted).stats.std, rel=1e-6)
     assert "maps" in offered(activations.subject(LOCAL_OWNER, vision, run, wanted))
     assert [p.name for p in workspace.current().spools.folder.iterdir()] == [run]
+
+
+def test_operators_carry_their_cost(vision: str) -> None:
+    prepared = tracing.prepare(LOCAL_OWNER, vision, RunLimits(threads=1))
+    job = tracing.start(LOCAL_OWNER, prepared, tracing.approve(LOCAL_OWNER, prepared))
+    assert workspace.current().jobs.wait(job.id, 120).state == "done"
+    rows = timings.operators(LOCAL_OWNER, vision, job.subject).set_index("op_type")
+    conv = rows[rows["macs"] > 0].iloc[0]
+    assert conv["macs"] == 4 * 16 * 16 * 27
+    assert conv["achieved"] == pytest.approx(2e6 * conv["macs"] / conv["latency_us"])
+    assert conv["intensity"] == pytest.approx(2 * conv["macs"] / (4 * (3 * 256 + 4 * 27 + 4 * 256)))
 
 
 def test_nothing_is_fetched_for_another_request_or_a_run_that_is_gone(vision: str) -> None:

@@ -75,7 +75,7 @@ class Reading:
         node = self.node(value)
         if node is None:
             return []
-        found = [self._traced(node.graph, index, value.step) for index in node.inputs if index >= 0]
+        found = [self.traced(node.graph, index, value.step) for index in node.inputs if index >= 0]
         return [item for item in found if item is not None]
 
     def ranges(self, value: TracedValue) -> Iterator[tuple[str, TensorStats | None]]:
@@ -84,7 +84,7 @@ class Reading:
         for index in () if node is None else node.inputs:
             if node is None or index < 0:
                 continue
-            traced = self._traced(node.graph, index, value.step)
+            traced = self.traced(node.graph, index, value.step)
             taken = self.model.graphs[node.graph].value(index)
             yield taken.name, traced.stats if traced is not None else self._stored(taken.tensor)
 
@@ -97,7 +97,8 @@ class Reading:
         except ModelError:
             return None
 
-    def _traced(self, graph: int, index: int, step: int) -> TracedValue | None:
+    def traced(self, graph: int, index: int, step: int = 0) -> TracedValue | None:
+        """The value of a graph as traced in that step, or in the graph that it was taken from."""
         for _ in range(len(self.model.graphs)):  # out of a subgraph to where the value was taken from
             found = self._by_place.get((f"g{graph}.v{index}", step)) or self._by_place.get((f"g{graph}.v{index}", 0))
             if found is not None:
