@@ -7,8 +7,10 @@ runs through a box that it does not begin or end at.
 from __future__ import annotations
 
 import hashlib
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -16,11 +18,14 @@ from core.structure.coordinates import place
 from core.structure.layers import Layered, layered
 from core.structure.ordering import untangle
 from core.structure.view import GraphView
+from core.structure.wrapping import STEP, Columns, choose_breaks, wrap
 
 GAP_X: Final = 24.0
 GAP_Y: Final = 48.0
 LINE: Final = 10.0
 """Width of the place a line has in a layer."""
+_NARROW: Final = frozenset("iljtfr.,:;'|!/()[]- ")
+_WIDE: Final = frozenset("mwMW@%")
 _SAME: Final = 0.01
 """Pixels below which two places are one."""
 
@@ -53,45 +58,71 @@ class Layout:
     key: str
 
 
-def layout(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Layout:
+def layout(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], aspect: float = 0.0) -> Layout:
     """Lay out boxes of these widths and heights; edges are pairs of places in ``sizes``.
 
     The last few results are kept: the same input gives the same object.
+
+    Args:
+        aspect: width by height to come near to by putting layers into columns; 0 for one column.
     """
-    return _layout(tuple(sizes), tuple(edges))
+    return _layout(tuple(sizes), tuple(edges), aspect)
 
 
-def layout_view(view: GraphView) -> Layout:
+def layout_view(view: GraphView, aspect: float = 0.0) -> Layout:
     """Lay out a view, box sizes estimated from the labels."""
     places = {node.id: number for number, node in enumerate(view.nodes)}
     sizes = [box_size(node.label, node.kind == "region") for node in view.nodes]
-    return layout(sizes, [(places[edge.source], places[edge.target]) for edge in view.edges])
+    return layout(sizes, [(places[edge.source], places[edge.target]) for edge in view.edges], aspect)
 
 
-def box_size(label: str, region: bool) -> Size:
-    """Width and height of a box with this label, in pixels at zoom 1."""
-    return min(max(7.0 * len(label) + 28.0, 72.0), 260.0), 44.0 if region else 32.0
+def box_size(label: str, tall: bool) -> Size:
+    """Width and height of a box with this label, in pixels at zoom 1; ``tall`` ones have a second line."""
+    return min(max(text_width(label[:60]) + 28.0, 72.0), 260.0), 44.0 if tall else 32.0
+
+
+def text_width(text: str) -> float:
+    """Pixels that a text takes at 13 pixels a letter, estimated: no font is at hand here."""
+    if text.isascii():
+        return sum(4.0 if c in _NARROW else 11.0 if c in _WIDE else 8.6 if c.isupper() else 7.0 for c in text)
+    return sum(13.0 if unicodedata.east_asian_width(c) in "WF" else 7.6 for c in text)
 
 
 @lru_cache(maxsize=32)
-def _layout(sizes: tuple[Size, ...], edges: tuple[tuple[int, int], ...]) -> Layout:
+def _layout(sizes: tuple[Size, ...], edges: tuple[tuple[int, int], ...], aspect: float) -> Layout:
     kept = [(a, b) for a, b in edges if a != b]
     shape = layered(len(sizes), kept)
     untangle(shape)
     widths = [size[0] for size in sizes] + [LINE] * (len(shape.layer) - len(sizes))
     x = place(shape, widths, GAP_X)
     tops, bottoms = _bands(shape, sizes)
+    starts = choose_breaks(shape, x, widths, bottoms, aspect) if shape.rows else [0]
+    columns = wrap(shape, starts, x, widths, tops, bottoms, _lane_counts(shape, kept, starts)) if shape.rows else None
     boxes = tuple(
         Box(x[v] - width / 2, tops[shape.layer[v]] + (bottoms[shape.layer[v]] - tops[shape.layer[v]] - height) / 2,
             width, height)
         for v, (width, height) in enumerate(sizes)
     )  # fmt: skip
-    right = max((x[v] + widths[v] / 2 for row in shape.rows for v in row[-1:]), default=0.0)
-    lines, right = _lines(shape, kept, x, boxes, tops, bottoms, right)
+    key = hashlib.blake2b(repr((sizes, edges, aspect)).encode(), digest_size=8).hexdigest()
+    if columns is None:
+        return Layout(boxes, tuple(() for _ in edges), 0.0, 0.0, key)
+    lines = _Lines(shape, x, boxes, tops, bottoms, columns).all(kept)
     each = iter(lines)
     whole = tuple(next(each) if a != b else () for a, b in edges)
-    key = hashlib.blake2b(repr((sizes, edges)).encode(), digest_size=8).hexdigest()
-    return Layout(boxes, whole, right, bottoms[-1] if bottoms else 0.0, key)
+    right = max((point[0] for line in lines for point in line), default=0.0)
+    low = max((point[1] for line in lines for point in line), default=0.0)
+    return Layout(boxes, whole, max(right, *columns.right), max(low, *columns.bottom), key)
+
+
+def _lane_counts(shape: Layered, edges: Sequence[tuple[int, int]], starts: Sequence[int]) -> list[int]:
+    """How many boxes send lines into the channel right of each column."""
+    users: list[set[int]] = [set() for _ in starts]
+    for number, (route, edge) in enumerate(zip(shape.routes, edges, strict=True)):
+        if not route:
+            a = edge[1] if number in shape.reversed_edges else edge[0]
+            for end in edge:
+                users[bisect_right(starts, shape.layer[end]) - 1].add(a)
+    return [len(found) for found in users]
 
 
 def _bands(shape: Layered, sizes: Sequence[Size]) -> tuple[list[float], list[float]]:
@@ -107,31 +138,63 @@ def _bands(shape: Layered, sizes: Sequence[Size]) -> tuple[list[float], list[flo
     return tops, bottoms
 
 
-def _lines(
-    shape: Layered, edges: Sequence[tuple[int, int]], x: Sequence[float], boxes: Sequence[Box],
-    tops: Sequence[float], bottoms: Sequence[float], right: float,
-) -> tuple[list[tuple[Point, ...]], float]:  # fmt: skip
-    lines: list[tuple[Point, ...]] = []
-    lanes: dict[int, float] = {}
-    trunks: dict[int, _Trunk] = {}
-    for number, (route, edge) in enumerate(zip(shape.routes, edges, strict=True)):
-        a, b = edge[::-1] if number in shape.reversed_edges else edge
-        if a not in trunks:
-            start = boxes[a]
-            trunks[a] = _Trunk([(x[a], start.y + start.height), (x[a], bottoms[shape.layer[a]])])
-        trunk = trunks[a]
-        for v in route[trunk.length : -1]:
-            trunk.grow((x[v], tops[shape.layer[v]]), (x[v], bottoms[shape.layer[v]]))
+@dataclass(slots=True)
+class _Lines:
+    """Draws every edge as points from box to box."""
+
+    shape: Layered
+    x: Sequence[float]
+    boxes: Sequence[Box]
+    tops: Sequence[float]
+    bottoms: Sequence[float]
+    columns: Columns
+    trunks: dict[int, _Trunk] = field(default_factory=dict[int, "_Trunk"])
+    lanes: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+
+    def all(self, edges: Sequence[tuple[int, int]]) -> list[tuple[Point, ...]]:
+        """The points of each edge, from its source to its target."""
+        lines: list[tuple[Point, ...]] = []
+        for number, (route, edge) in enumerate(zip(self.shape.routes, edges, strict=True)):
+            turned = number in self.shape.reversed_edges
+            a, b = edge[::-1] if turned else edge
+            points = self._line(a, b, route)
+            lines.append(tuple(points[::-1] if turned else points))
+        return lines
+
+    def _line(self, a: int, b: int, route: Sequence[int]) -> list[Point]:
+        x, tops, bottoms, layer = self.x, self.tops, self.bottoms, self.shape.layer
+        trunk = self.trunks.get(a)
+        if trunk is None:
+            start = self.boxes[a]
+            trunk = self.trunks[a] = _Trunk([(x[a], start.y + start.height), (x[a], bottoms[layer[a]])])
+        for step in range(trunk.length, len(route) - 1):
+            v = route[step]
+            trunk.grow(*self._between(route[step - 1], v), (x[v], tops[layer[v]]), (x[v], bottoms[layer[v]]))
         points = trunk.until(max(len(route) - 1, 1))
-        if not route:
-            if a not in lanes:
-                right += LINE + GAP_X / 2
-                lanes[a] = right
-            points += _lane(lanes[a], x[a], x[b], bottoms[shape.layer[a]], tops[shape.layer[b]])
-        points += [(x[b], tops[shape.layer[b]]), (x[b], boxes[b].y)]
-        points = _tidy(points)
-        lines.append(tuple(points[::-1] if number in shape.reversed_edges else points))
-    return lines, right
+        points += self._lane(a, b) if not route else self._between(route[-2], b)
+        return _tidy([*points, (x[b], tops[layer[b]]), (x[b], self.boxes[b].y)])
+
+    def _between(self, u: int, v: int) -> list[Point]:
+        """The turn into the next column where ``u`` ends one."""
+        of, layer = self.columns.of, self.shape.layer
+        return [] if of[layer[u]] == of[layer[v]] else self.columns.turn(u, self.x[u], self.x[v])
+
+    def _lane(self, a: int, b: int) -> list[Point]:
+        """Out to a lane beside the column, where needed on below everything to another, and back in."""
+        layer, x = self.shape.layer, self.x
+        out, back = self.bottoms[layer[a]] + GAP_Y / 3, self.tops[layer[b]] - GAP_Y / 3
+        first, last = self.columns.of[layer[a]], self.columns.of[layer[b]]
+        near, far = self._free(a, first), self._free(a, last)
+        if first == last:
+            return [(x[a], out), (near, out), (near, back), (x[b], back)]
+        below = self.columns.below + near % 97 / 4
+        return [(x[a], out), (near, out), (near, below), (far, below), (far, back), (x[b], back)]
+
+    def _free(self, a: int, column: int) -> float:
+        if (a, column) not in self.lanes:
+            self.columns.channels[column] += 2 * STEP
+            self.lanes[a, column] = self.columns.channels[column]
+        return self.lanes[a, column]
 
 
 class _Trunk:
@@ -156,12 +219,6 @@ class _Trunk:
         """The points through the first ``length`` vertices."""
         count, last = self._marks[length - 1]
         return [*self._points[: count - 1], last]
-
-
-def _lane(lane: float, start: float, stop: float, below: float, above: float) -> list[Point]:
-    """Out to a lane beside everything between two layers, and back in."""
-    out, back = below + GAP_Y / 3, above - GAP_Y / 3
-    return [(start, out), (lane, out), (lane, back), (stop, back)]
 
 
 def _tidy(points: Sequence[Point]) -> list[Point]:
