@@ -6,6 +6,7 @@ reload, Back and a copied link lead to the same view.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import streamlit as st
@@ -66,6 +67,11 @@ def set_filters(**changes: str | None) -> ViewState:
     return _keep(view().with_filters(**changes))
 
 
+def change(fields: Mapping[str, str], filters: Mapping[str, str | None]) -> ViewState:
+    """Change fields and choices in one step of the browser's history; filter names are as in the address."""
+    return _keep(view_state.changed(view(), **fields).with_filters(**filters))
+
+
 def select(item: str) -> ViewState:
     """Select a node, region or value by id on all pages."""
     return set_view(selection=item)
@@ -102,8 +108,7 @@ def _keep(new: ViewState) -> ViewState:
     old = view()
     if new != old:
         st.session_state[_VIEW] = new
-        before, after = old.to_query(), new.to_query()
-        for name in before.keys() - after.keys():
-            st.query_params.pop(name, None)
-        st.query_params.update({name: text for name, text in after.items() if before.get(name) != text})
+        before = old.to_query()
+        others = {name: text for name, text in st.query_params.to_dict().items() if name not in before}
+        st.query_params.from_dict({**others, **new.to_query()})  # once: each write is a step of the browser's history
     return new
