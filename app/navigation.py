@@ -45,6 +45,8 @@ PAGES: Final[tuple[PageEntry, ...]] = (
     PageEntry(OVERVIEW, "Overview", "Inspect", ":material/dashboard:"),
     PageEntry("graph", "Graph", "Inspect", ":material/account_tree:"),
     PageEntry("tensors", "Tensors", "Inspect", ":material/grid_on:"),
+    PageEntry("sql", "SQL", "Inspect", ":material/database:"),
+    PageEntry("edit", "Edit", "Change", ":material/edit:"),
     PageEntry("inputs", "Inputs", "Run", ":material/input:"),
     PageEntry("trace", "Trace", "Run", ":material/play_circle:"),
     PageEntry("activations", "Activations", "Run", ":material/stacked_line_chart:"),

@@ -155,7 +155,9 @@ def _judge(answer: Mapping[str, Any], limits: SqlLimits, tables: list[str]) -> N
             hint="It reads the tables of this page and can change or reach nothing else.",
         )
     if "error" in answer:
-        words = str(answer["error"])
+        words, _, place = str(answer["error"]).partition("\n\nLINE ")
+        if place and not place.startswith("1:"):
+            words += f" (line {place.partition(':')[0]})"
         hint = f"Tables are {', '.join(tables)}." if "Table with name" in words else None
         if "disabled by configuration" in words:
             hint = "A query reads the tables of this page and reaches no files, extensions or other databases."

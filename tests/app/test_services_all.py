@@ -38,7 +38,7 @@ FOR_VIEWERS = {
     "activations.subject", "activations.token_labels", "datasets.channels", "datasets.listed", "datasets.table",
     "edits.script", "edits.state",
     "inputs.assigned", "inputs.plan", "jobs.active", "jobs.get", "jobs.listed", "loading.at_work", "models.derived", "models.get",
-    "models.opened", "models.status", "tensors.count", "tensors.facets", "tensors.known_statistics", "tensors.page",
+    "models.opened", "models.status", "sql.active", "sql.result", "sql.run", "sql.stop", "sql.tables", "tensors.count", "tensors.facets", "tensors.known_statistics", "tensors.page",
     "tensors.statistics", "timings.operators", "tracing.depth", "tracing.described", "tracing.history", "tracing.kept", "tracing.nodes",
     "tracing.result", "tracing.value", "tracing.values",
 }  # fmt: skip

@@ -138,6 +138,8 @@ def test_a_query_is_stopped_when_asked() -> None:
 def test_mistakes_are_explained() -> None:
     with pytest.raises(UsageError, match=r"Parser Error: syntax error"):
         run("SELEC 1")
+    with pytest.raises(UsageError, match=r'(?s)column "nme" not found.*\(line 2\)$'):
+        run("SELECT 1,\n  nme FROM tensors")
     with pytest.raises(UsageError, match="tensor does not exist") as caught:
         run("SELECT * FROM tensor")
     assert caught.value.hint == "Tables are tensors, nodes."
