@@ -5,8 +5,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from core.errors import BrokenFile, Unavailable
-from core.opening import open_model
 from core.ir import ByteRange, Model, Quantization, Tensor
+from core.opening import open_model
 from core.source import Source
 from core.statistics import affine, blocks
 from tests.statistics import oracle

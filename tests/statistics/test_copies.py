@@ -5,8 +5,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from core.errors import Cancelled
-from core.opening import open_model
 from core.ir import ByteRange, Model, Tensor
+from core.opening import open_model
 from core.source import Source
 from core.statistics.copies import near_copies
 
