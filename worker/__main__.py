@@ -23,12 +23,13 @@ def main() -> int:
 
     with Report(spool) as report:
         status: Status
-        optimisation = ""
+        optimisation = engine = ""
         try:
             from worker.run import run
 
             outcome = run(spool, report, held)
-            status, reason, optimisation = outcome.status, outcome.reason, outcome.latency_optimisation
+            status, reason = outcome.status, outcome.reason
+            optimisation, engine = outcome.latency_optimisation, outcome.engine
         except ModelError as error:
             status, reason = "failed", str(error)
         except MemoryError:
@@ -38,7 +39,9 @@ def main() -> int:
             traceback.print_exc()
             status, reason = "failed", f"The worker met an unexpected problem: {type(error).__name__}: {error}"
         peak = limits.peak_resident()
-        report.result(status=status, reason=reason, peak_rss_bytes=peak, latency_optimisation=optimisation)
+        report.result(
+            status=status, reason=reason, peak_rss_bytes=peak, latency_optimisation=optimisation, engine=engine
+        )
     sys.stderr.flush()
     os._exit(0)  # native libraries may hang or crash on their way out; everything is on disk
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,24 @@ from core.trace.types import TracedValue
 from worker.report import Report
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One execution of one graph, as ``TracedValue`` names it."""
+
+    graph: int = 0
+    step: int = 0
+    path: str = ""
+
+
+MAIN: Final = Place()
+
+
 class Sink(Protocol):
     """What takes the values of a run as they are made: ``Capture`` stores them, a data set only counts them."""
+
+    def inside(self, place: Place) -> Sink | None:
+        """What takes the values of another execution, ``None`` where nothing there is looked at."""
+        ...
 
     def tensor(
         self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]
@@ -57,16 +74,41 @@ class Capture:
         self._at = 0
         self._full = ""
 
+    def inside(self, place: Place) -> Sink:
+        """The same store for the values of another execution."""
+        return _Inside(self, place)
+
     def tensor(
         self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]
     ) -> None:
-        """Keep one tensor.
+        """Keep one tensor of the main graph.
 
         Args:
             node: id of the node that made it, empty for an input.
             stored: its bytes; for text left empty.
             array: one element a place, as ``core.statistics.arrays.of_array`` takes it.
         """
+        self.keep(MAIN, name, node, dtype, shape, stored, array)
+
+    def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
+        """Note a value that is no tensor, e.g. a sequence of ``shape[0]`` tensors."""
+        self.note(MAIN, name, node, type_text, shape, reason)
+
+    def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
+        """Note a value that could not be made."""
+        self.note(MAIN, name, node, dtype, (), reason)
+
+    def keep(
+        self,
+        place: Place,
+        name: str,
+        node: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        stored: NDArray[np.uint8],
+        array: NDArray[Any],
+    ) -> None:
+        """As ``tensor``, of any execution."""
         try:
             stats: TensorStats | None = of_array(array, dtype)
             why = ""
@@ -75,18 +117,14 @@ class Capture:
         if dtype.kind == "string":
             text = json.dumps([str(item) for item in array.reshape(-1)])
             stored = np.frombuffer(text.encode("ascii"), np.uint8)
-        start, stop, reason = self._store(name, stored)
-        self._say(name, node, dtype.name, shape, stats, start, stop, why or reason)
+        start, stop, reason = self._store(name if place == MAIN else "", stored)
+        self._say(place, TracedValue("", name, node, dtype.name, shape, stats, 0, start, stop, why or reason))
 
-    def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
-        """Note a value that is no tensor, e.g. a sequence of ``shape[0]`` tensors."""
-        self._came(name)
-        self._say(name, node, type_text, shape, None, -1, -1, reason)
-
-    def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
-        """Note a value that could not be made."""
-        self._came(name)
-        self._say(name, node, dtype, (), None, -1, -1, reason)
+    def note(self, place: Place, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
+        """As ``other``, of any execution."""
+        if place == MAIN:
+            self._came(name)
+        self._say(place, TracedValue("", name, node, type_text, shape, None, reason=reason))
 
     def __enter__(self) -> Capture:
         return self
@@ -116,18 +154,27 @@ class Capture:
         self._at += stored.nbytes
         return start, self._at, ""
 
-    def _say(
-        self,
-        name: str,
-        node: str,
-        dtype: str,
-        shape: tuple[int, ...],
-        stats: TensorStats | None,
-        start: int,
-        stop: int,
-        reason: str,
+    def _say(self, place: Place, value: TracedValue) -> None:
+        index = self._model.graphs[place.graph].value_index.get(value.name, -1)
+        self._report.value(replace(value, id=f"g{place.graph}.v{index}", step=place.step, path=place.path))
+
+
+class _Inside:
+    """The values of one execution of a graph other than the first one of the main graph."""
+
+    def __init__(self, capture: Capture, place: Place) -> None:
+        self._capture, self._place = capture, place
+
+    def inside(self, place: Place) -> Sink:
+        return _Inside(self._capture, place)
+
+    def tensor(
+        self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]
     ) -> None:
-        index = self._model.graphs[0].value_index.get(name, -1)
-        self._report.value(
-            TracedValue(f"g0.v{index}", name, node, dtype, shape, stats, 0, start, stop, reason),
-        )
+        self._capture.keep(self._place, name, node, dtype, shape, stored, array)
+
+    def other(self, name: str, node: str, type_text: str, shape: tuple[int, ...], reason: str) -> None:
+        self._capture.note(self._place, name, node, type_text, shape, reason)
+
+    def missing(self, name: str, node: str, dtype: str, reason: str) -> None:
+        self._capture.note(self._place, name, node, dtype, (), reason)

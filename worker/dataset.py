@@ -18,6 +18,7 @@ from core.statistics.arrays import numbers_in
 from core.trace.answers.channels import unit_axis
 from core.trace.dataset import DataSetStats
 from core.trace.types import Status
+from worker.capture import Place
 from worker.engines.onnxruntime import Repeated
 from worker.job import Job, Outcome, load_inputs
 from worker.report import Report
@@ -33,6 +34,9 @@ class Gather:
 
     def __init__(self, stats: DataSetStats, model: Model, sample: int) -> None:
         self._stats, self._model, self._sample = stats, model, sample
+
+    def inside(self, place: Place) -> None:
+        """Only the main graph is counted."""
 
     def tensor(
         self, name: str, node: str, dtype: DType, shape: tuple[int, ...], stored: NDArray[np.uint8], array: NDArray[Any]

@@ -41,6 +41,7 @@ class Outcome:
     status: Status
     reason: str = ""
     latency_optimisation: str = ""
+    engine: str = ""
 
 
 def read_job(spool: Spool) -> Job:

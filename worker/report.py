@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from core.ir import Finding
 from core.run.spool import Spool
-from core.trace.types import NodeTiming, Status, TracedValue
+from core.trace.types import MemoryStep, NodeTiming, Status, TracedValue
 
 PROGRESS_EVERY: Final = 0.05
 """Seconds between two progress lines that differ in their count alone."""
@@ -52,6 +53,10 @@ class Report:
     def finding(self, finding: Finding) -> None:
         """Something a person should know about this run."""
         self._line("finding", finding=asdict(finding))
+
+    def memory(self, steps: Sequence[MemoryStep]) -> None:
+        """Bytes alive over time."""
+        self._line("memory", steps=[[step.step, step.node, step.bytes] for step in steps])
 
     def captured(self, status: Status, reason: str) -> None:
         """All values are on disk; what follows is only timed."""

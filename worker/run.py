@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import RunError
+from core.run.prepare import ENGINES
 from core.run.spool import Spool
 from worker.job import Outcome, read_job
 from worker.report import Report
@@ -15,7 +16,7 @@ def run(spool: Spool, report: Report, held: dict[str, str]) -> Outcome:
         ModelError: if the model cannot be run at all.
     """
     job = read_job(spool)
-    if job.request.engine != "onnxruntime":
+    if job.request.engine not in ENGINES:
         raise RunError(f"this worker has no engine called {job.request.engine!r}")
     if job.request.purpose == "dataset":
         from worker import dataset

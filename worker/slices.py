@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import shape_inference
 
 from core.dtypes import dtype_of
 from core.formats.onnx_types import ELEMENT_TYPES
 from core.limits import MIB
 from core.trace.types import RunLimits
-from worker.runtime_model import RuntimeModel
+from worker.scope import Scope
 
 UNKNOWN: Final = -1
 AT_ONCE: Final = 256 * MIB
@@ -26,20 +24,20 @@ def budget(limits: RunLimits) -> int:
     return max(1, min(limits.memory // 4, limits.capture, AT_ONCE))
 
 
-def predict(model: RuntimeModel, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, int]:
+def predict(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """Bytes of every value of the main graph for inputs of these shapes, ``UNKNOWN`` left out.
 
     By the shape inference of ``onnx`` on a copy without payloads; where a shape depends on data it
     may stay unknown.
     """
-    if len(model.order) > _INFERRED_NODES:
+    if len(model.graph.node) > _INFERRED_NODES:
         return {}
     copy = onnx.ModelProto()
-    copy.CopyFrom(model.proto)
+    copy.CopyFrom(model)
     del copy.graph.value_info[:]
     for item in copy.graph.input:
-        if item.name in inputs:
-            _fix(item, inputs[item.name].shape)
+        if item.name in shapes:
+            _fix(item, shapes[item.name])
     for item in copy.graph.output:
         if item.type.HasField("tensor_type"):
             item.type.tensor_type.ClearField("shape")
@@ -67,7 +65,7 @@ def nbytes(proto: onnx.TypeProto) -> int:
     return dtype.nbytes(count) if dtype.bits else 32 * count
 
 
-def cut(model: RuntimeModel, nodes: Sequence[int], sizes: Mapping[str, int], most: int) -> list[tuple[int, ...]]:
+def cut(model: Scope, nodes: Sequence[int], sizes: Mapping[str, int], most: int) -> list[tuple[int, ...]]:
     """Neighbouring nodes together as long as what they make stays within ``most`` bytes.
 
     Where every value is known and all fit, that is one part. A node whose output is unknown is
@@ -90,7 +88,7 @@ def cut(model: RuntimeModel, nodes: Sequence[int], sizes: Mapping[str, int], mos
     return [*parts, tuple(part)] if part else parts
 
 
-def last_uses(model: RuntimeModel, keep: Sequence[str]) -> dict[str, int]:
+def last_uses(model: Scope, keep: Sequence[str]) -> dict[str, int]:
     """For each value the place in ``order`` after which nobody takes it, subgraphs counted."""
     last = {name: place for place, index in enumerate(model.order) for name in model.makes[index]}
     last.update((name, place) for place, index in enumerate(model.order) for name in model.needs[index])

@@ -22,7 +22,10 @@ from core.trace.types import RunLimits, TraceRequest
 LEAST_MEMORY: Final = 160 * MIB
 """A worker that holds no model yet needs about 130 MiB of data memory."""
 
-ENGINES: Final = ("onnxruntime",)
+ENGINES: Final = ("auto", "onnxruntime", "reference", "normalized")
+"""``auto`` is onnxruntime, and the reference evaluator of ``onnx`` for what it cannot run."""
+
+MOST_STEPS: Final = 1024
 PROVIDERS: Final = ("auto", "cpu")
 
 
@@ -63,9 +66,11 @@ def request(
     limits: RunLimits | None = None,
     digest: str = "",
     *,
-    engine: str = "onnxruntime",
+    engine: str = "auto",
     latency: bool = True,
     keep: Sequence[str] = (),
+    iterations: Sequence[int] = (),
+    decode: int = 0,
     folder: str | os.PathLike[str] | None = None,
 ) -> tuple[TraceRequest, Spool]:
     """Check everything, write the spool, and return the request that is to be approved.
@@ -76,6 +81,8 @@ def request(
         sources: where each input came from, in words.
         digest: of the model, to which the approval is bound.
         keep: value ids to store first.
+        iterations: of Loop and Scan that are looked into, the first few where left out.
+        decode: steps after the inputs, for decoders with a key/value cache.
         folder: parent of the spool, the system's temporary folder where left out.
 
     Raises:
@@ -88,6 +95,7 @@ def request(
     check_limits(limits)
     if engine not in ENGINES:
         raise UsageError(f"no engine is called {engine!r}", hint="Use one of " + ", ".join(ENGINES) + ".")
+    _check_steps(model, iterations, decode)
     slots = input_slots(model)
     check_inputs(slots, inputs)
     for source in model.sources:
@@ -98,7 +106,9 @@ def request(
         for slot in slots
         if slot.name in inputs
     )
-    made = TraceRequest(model.path, digest, written, limits, engine, latency, tuple(keep))
+    made = TraceRequest(
+        model.path, digest, written, limits, engine, latency, tuple(keep), iterations=tuple(iterations), decode=decode
+    )
     spool.write_request(made, [(source.path, *source.identity) for source in model.sources])
     return made, spool
 
@@ -123,6 +133,13 @@ def check_limits(limits: RunLimits) -> None:
         raise UsageError(
             f"the provider {limits.provider!r} is not available here", hint="Use one of " + ", ".join(PROVIDERS) + "."
         )
+
+
+def _check_steps(model: Model, iterations: Sequence[int], decode: int) -> None:
+    if len(iterations) > MOST_STEPS or any(step < 0 for step in iterations):
+        raise UsageError(f"the iterations to look into are at most {MOST_STEPS} numbers from 0")
+    if not 0 <= decode <= MOST_STEPS:
+        raise UsageError(f"the number of steps to decode is {decode}, allowed are 0 to {MOST_STEPS}")
 
 
 def check_inputs(slots: Sequence[InputSlot], inputs: Mapping[str, NDArray[np.generic]]) -> None:

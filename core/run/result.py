@@ -12,7 +12,7 @@ from core.errors import RunError
 from core.ir import Finding
 from core.limits import GIB, MIB
 from core.run.spool import EventReader, Spool
-from core.trace.types import NodeTiming, Status, TracedValue, TraceRequest, TraceResult
+from core.trace.types import MemoryStep, NodeTiming, Status, TracedValue, TraceRequest, TraceResult
 
 _LOG_TAIL: Final = 4096
 _OUT_OF_MEMORY: Final = (b"bad_alloc", b"MemoryError", b"Cannot allocate memory")
@@ -34,6 +34,7 @@ class _Left:
     findings: list[Finding]
     started: Mapping[str, Any]
     captured: Mapping[str, Any] | None = None
+    memory: tuple[MemoryStep, ...] = ()
     doing: str = ""
 
 
@@ -72,6 +73,7 @@ def collect(
         held={**_outside(), **cast("dict[str, str]", started.get("held", {}))},
         optimisation=str(started.get("optimisation", "off")),
         latency_optimisation=str(end.get("latency_optimisation", "")),
+        memory=left.memory,
     )
 
 
@@ -118,6 +120,8 @@ def _events(spool: Spool) -> _Left:
             left.nodes.append(NodeTiming.from_json(event["timing"]))
         elif kind == "finding":
             left.findings.append(Finding(**event["finding"]))
+        elif kind == "memory":
+            left.memory = tuple(MemoryStep(*step) for step in event["steps"])
         elif kind == "started":
             left.started = event
         elif kind == "captured":

@@ -13,7 +13,7 @@ from core.limits import GIB, MIB
 from core.statistics.types import TensorStats
 
 Status = Literal["complete", "partial", "failed", "cancelled", "timeout", "memory"]
-Purpose = Literal["trace", "dataset"]
+Purpose = Literal["trace", "dataset", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +71,26 @@ class TraceRequest:
         latency: whether a second, plain session is timed node by node.
         samples: inputs of every sample of a data set, ``inputs`` being those of the first; empty for one run.
         first_sample: number of the first of them within the whole set.
+        iterations: which iterations of a Loop or Scan are looked into; empty for the first few.
+        decode: steps to decode after the inputs, each with the token before it (key/value cache).
+        origin: spool of the run whose stored values are gone on from, for the purpose ``load``.
+        targets: ``ID@STEP`` of the values to make again, for the purpose ``load``.
     """
 
     model_path: str
     model_digest: str
     inputs: tuple[RunInput, ...]
     limits: RunLimits = field(default_factory=RunLimits)
-    engine: str = "onnxruntime"
+    engine: str = "auto"
     latency: bool = True
     keep: tuple[str, ...] = ()
     purpose: Purpose = "trace"
     samples: tuple[tuple[RunInput, ...], ...] = ()
     first_sample: int = 0
+    iterations: tuple[int, ...] = ()
+    decode: int = 0
+    origin: str = ""
+    targets: tuple[str, ...] = ()
 
     def fingerprint(self) -> str:
         """SHA-256 over model digest, inputs, limits and engine: any change voids an approval."""
@@ -102,6 +110,8 @@ class TraceRequest:
             "limits": RunLimits(**data["limits"]),
             "keep": tuple(data["keep"]),
             "samples": tuple(tuple(RunInput.from_json(i) for i in sample) for sample in data.get("samples", ())),
+            "iterations": tuple(data.get("iterations", ())),
+            "targets": tuple(data.get("targets", ())),
         }
         return cls(**fields)
 
@@ -122,9 +132,12 @@ class TracedValue:
     Attributes:
         id: value id in the model, e.g. ``g0.v12``.
         node: id of the node that made it, empty for inputs.
-        step: which execution of its graph (iteration of a loop), 0 outside loops.
+        step: which execution of its graph: the iteration of a loop that is run once, the step of a
+            decoder; 0 where there is only one. Together with ``id`` it is unique.
         start, stop: bytes in ``values.bin`` where stored, -1 where not.
         reason: why it is not stored, or why it has no statistics.
+        path: where it is inside: node and iteration of each Loop, Scan, If and call around it, the
+            outermost first, e.g. ``g0.n5[2]/g1.n3[0]``; empty in the main graph.
     """
 
     id: str
@@ -137,6 +150,7 @@ class TracedValue:
     start: int = -1
     stop: int = -1
     reason: str = ""
+    path: str = ""
 
     @property
     def stored(self) -> bool:
@@ -156,6 +170,7 @@ class TracedValue:
             "start": self.start,
             "stop": self.stop,
             "reason": self.reason,
+            "path": self.path,
             "stats": None if self.stats is None else self.stats.to_json(),
         }
 
@@ -194,6 +209,20 @@ class NodeTiming:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryStep:
+    """How much of the main graph's values is alive while a node runs, each freed after its last use.
+
+    Attributes:
+        step: place in the order of execution.
+        bytes: its outputs among them; stored tensors are not.
+    """
+
+    step: int
+    node: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TraceResult:
     """How a run ended and what it left.
 
@@ -201,6 +230,7 @@ class TraceResult:
         reason: one sentence for anything but ``complete``.
         spool: folder that holds ``values.bin``, ``events.jsonl`` and ``result.json``.
         held: which limits were enforced and how, by name.
+        memory: bytes alive over time, as measured; empty where not all values were made.
     """
 
     status: Status
@@ -217,6 +247,7 @@ class TraceResult:
     held: dict[str, str] = field(default_factory=dict[str, str])
     optimisation: str = "off"
     latency_optimisation: str = ""
+    memory: tuple[MemoryStep, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, with the keys that the command line prints."""
@@ -235,6 +266,7 @@ class TraceResult:
             "values": [value.to_json() for value in self.values],
             "nodes": [node.to_json() for node in self.nodes],
             "findings": [asdict(finding) for finding in self.findings],
+            "memory": [asdict(step) for step in self.memory],
         }
 
     @classmethod
@@ -246,5 +278,6 @@ class TraceResult:
             "values": tuple(TracedValue.from_json(item) for item in data["values"]),
             "nodes": tuple(NodeTiming.from_json(item) for item in data["nodes"]),
             "findings": tuple(Finding(**item) for item in data["findings"]),
+            "memory": tuple(MemoryStep(**item) for item in data.get("memory", ())),
         }
         return cls(**fields)

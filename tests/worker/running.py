@@ -53,8 +53,9 @@ def trace(
         with Report(spool) as report:
             outcome = run(spool, report, {})
             report.result(
-                status=outcome.status, reason=outcome.reason, latency_optimisation=outcome.latency_optimisation
-            )
+                status=outcome.status, reason=outcome.reason, latency_optimisation=outcome.latency_optimisation,
+                engine=outcome.engine,
+            )  # fmt: skip
         result = collect(spool, request, None, 0, 0.0, 0)
         return Traced(result, {value.name: value for value in result.values if value.id.startswith("g0.")})
     finally:

@@ -89,6 +89,20 @@ def from_array(array: NDArray[Any], dtype: DType) -> ort.OrtValue:
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _NUMBER[dtype.name])
 
 
+def sequence_of(values: list[ort.OrtValue]) -> ort.OrtValue:
+    """A sequence of tensors of one type; of float32 where there are none."""
+    model = onnx.ModelProto(ir_version=8)
+    model.opset_import.add(domain="", version=11)
+    model.graph.name = "sequence"
+    for at, value in enumerate(values):
+        model.graph.input.add(name=f"x{at}").type.CopyFrom(type_proto(value.data_type()))
+    feeds = {f"x{at}": value for at, value in enumerate(values)}
+    op_type = "SequenceConstruct" if values else "SequenceEmpty"
+    model.graph.node.add(op_type=op_type, input=list(feeds), output=["y"])
+    model.graph.output.add(name="y")
+    return ort.InferenceSession(model.SerializeToString()).run_with_ort_values(None, feeds)[0]
+
+
 def describe(value: ort.OrtValue) -> tuple[tuple[int, ...], str]:
     """Length and words for a value that is no tensor, e.g. ``a sequence of 2: float32 3 x 4, ...``."""
     if value.is_sparse_tensor():
