@@ -41,7 +41,7 @@ def from_stats(name: str, dtype: DType, stats: TensorStats) -> list[Finding]:
                 at,
             )
         )
-    if stats.finite > 1 and stats.finite == stats.count and stats.min == stats.max:
+    if stats.finite > 1 and stats.finite == stats.count and stats.min is not None and stats.min == stats.max:
         if stats.absmax == 0:
             out.append(Finding("values.all_zero", "warning", f"All {stats.count} elements are zero.", at))
         else:
@@ -137,7 +137,8 @@ def from_spectrum(name: str, found: Spectrum) -> list[Finding]:
         Finding(
             "values.rank_collapse",
             "warning",
-            f"{found.rank} of {most} possible directions hold all but a millionth of this matrix.",
+            f"{found.rank} of {most} possible directions hold all but a millionth of this matrix "
+            f"(spectral norm {found.norm:.4g}, stable rank {found.stable_rank:.3g}).",
             f"tensor {name[:200]}",
         )
     ]

@@ -35,6 +35,10 @@ def test_constant_and_zero() -> None:
     assert codes(np.ones(1, np.float32)) == []  # a single number is no constant tensor
 
 
+def test_strings_are_no_numbers() -> None:
+    assert findings.from_stats("w", dtype_of("string"), of_array(np.array(["a", "b"], object))) == []
+
+
 def test_subnormal() -> None:
     array = normal(1000)
     array[:11] = 1e-40
