@@ -4,16 +4,125 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
-from core.errors import NotFound
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import NotFound, UsageError
 from core.ir import Graph, Model
+from core.structure.edits import RegionEdit
 from core.structure.folding import draw_nodes
+from core.structure.modes import MODES, Mode, region_tree
 from core.structure.place import Crumb, node_numbers
 from core.structure.topology import Topology, topology
 from core.structure.view import LIMIT, GraphView
 
 Direction = Literal["up", "down"]
+FocusKind = Literal["hops", "up", "down", "path", "longest"]
+FOCUS_KINDS: Final[tuple[FocusKind, ...]] = get_args(FocusKind)
+_HOPS: Final = 99
+_NAMED: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """A part of one graph.
+
+    Attributes:
+        kind: ``hops`` what lies at most ``hops`` edges away, ``up`` all that the nodes depend on,
+            ``down`` all that depends on them, ``path`` a shortest way between two, ``longest`` the
+            longest way of a graph.
+        nodes: ids of operators or regions; for ``longest`` the graph's.
+    """
+
+    kind: FocusKind
+    nodes: tuple[str, ...] = ()
+    hops: int = 1
+
+    @property
+    def text(self) -> str:
+        """A short text for an address; ``focus_of`` reads it."""
+        hops = f"{self.hops}:" if self.kind == "hops" else ""
+        return f"{self.kind}:{hops}{','.join(self.nodes)}"
+
+
+def focus_of(text: str) -> Focus:
+    """The focus that ``Focus.text`` wrote.
+
+    Raises:
+        UsageError: if the text is none.
+    """
+    name, _, rest = text.partition(":")
+    kind: FocusKind | None = next((known for known in FOCUS_KINDS if known == name), None)
+    hops = 1
+    if kind == "hops":
+        number, colon, after = rest.partition(":")
+        if not colon or not number.isdecimal() or not 0 < int(number[:4]) <= _HOPS:
+            raise UsageError(f"{text[:60]!r} has no number of hops", hint=f"Write hops:2:g0.n5, at most {_HOPS}.")
+        hops, rest = int(number[:4]), after
+    nodes = tuple(part for part in rest.split(",") if part)
+    if kind is None or not nodes or len(nodes) > _NAMED or (kind == "path" and len(nodes) != 2):
+        raise UsageError(
+            f"{text[:60]!r} is no part of a graph", hint="Write hops:2:g0.n5, up:g0.n5, path:g0.n1,g0.n9 or longest:g0."
+        )
+    return Focus(kind, nodes, hops)
+
+
+def focused(
+    model: Model, focus: Focus, mode: Mode = "auto", edits: tuple[RegionEdit, ...] = ()
+) -> tuple[Graph, NDArray[np.bool_]]:
+    """The graph and which of its operators a focus holds.
+
+    Raises:
+        NotFound: if it names what is not there, or nodes of several graphs.
+    """
+    if focus.kind == "longest":
+        graph = _graph_of(model, focus.nodes[0])
+        return graph, _mask(graph, longest_path(model, graph))
+    found = [_members(model, name, mode, edits) for name in focus.nodes]
+    graph = found[0][0]
+    if any(other.index != graph.index for other, _ in found):
+        raise NotFound("these operators are not in one graph", path=model.path)
+    every = [node for _, nodes in found for node in nodes]
+    match focus.kind:
+        case "hops":
+            chosen = neighbourhood(model, graph, every, focus.hops)
+        case "up" | "down":
+            chosen = cone(model, graph, every, focus.kind)
+        case _:
+            chosen = shortest_path(model, graph, found[0][1][0], found[1][1][0])
+            if not chosen:
+                raise NotFound("no value flows from one to the other", path=model.path)
+    return graph, _mask(graph, chosen)
+
+
+def _mask(graph: Graph, nodes: Iterable[int]) -> NDArray[np.bool_]:
+    mask = np.zeros(graph.node_count, np.bool_)
+    mask[list(nodes)] = True
+    return mask
+
+
+def _graph_of(model: Model, name: str) -> Graph:
+    for graph in model.graphs:
+        if name == f"g{graph.index}":
+            return graph
+    return node_at(model, name)[0]
+
+
+def _members(model: Model, name: str, mode: Mode, edits: tuple[RegionEdit, ...]) -> tuple[Graph, list[int]]:
+    """The operators of a node or of a region."""
+    if name.startswith("r"):
+        number = name[1:].partition(".")[0]
+        if number.isdecimal() and len(number) < 10 and int(number) < len(model.graphs):
+            graph = model.graphs[int(number)]
+            for other in (mode, *MODES):
+                tree = region_tree(model, graph, other, edits)
+                if name in tree.index:
+                    return graph, tree.regions[tree.index[name]].members.tolist()
+    graph, node = node_at(model, name)
+    return graph, [node]
 
 
 def neighbourhood(model: Model, graph: Graph, nodes: Iterable[int], hops: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from core.structure.place import Place, functions
 from core.structure.regions import LEVELS, Level, RegionTree
 from core.structure.topology import Topology, topology
 
+_DIGITS: Final = re.compile(r"\d+")
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _TELLING: Final = ("attention", "convolution", "recurrent", "matrix", "pooling", "normalisation", "quantization")
 
@@ -34,10 +36,17 @@ class Item:
     visible: Ints | None = None
 
 
-def draw(model: Model, place: Place, *, level: Level, limit: int, hide_constants: bool, hide_shapes: bool) -> Picture:
-    """The boxes and lines of ``place``, at most ``limit`` boxes."""
+def draw(
+    model: Model, place: Place, *, level: Level, limit: int, hide_constants: bool, hide_shapes: bool,
+    only: NDArray[np.bool_] | None = None,
+) -> Picture:  # fmt: skip
+    """The boxes and lines of ``place``, at most ``limit`` boxes.
+
+    Args:
+        only: which operators of the graph to draw, all where left out.
+    """
     graph, flow = place.graph, topology(model, place.graph)
-    shown = np.ones(graph.node_count, np.bool_)
+    shown = np.ones(graph.node_count, np.bool_) if only is None else only.copy()
     if hide_constants:
         shown &= ~constants(graph)
     if hide_shapes:
@@ -90,23 +99,51 @@ def _items(place: Place, flow: Topology, shown: NDArray[np.bool_], level: Level,
     items = _within(place.tree, place.region, shown)
     if place.sliced:
         items = [item for item in items if place.low <= _first(flow, item) <= place.high]
-    while True:
-        opened = [item.region >= 0 and (_RANK[tree.regions[item.region].level] < _RANK[level]) for item in items]
-        if not any(opened) and len(items) == 1 and items[0].region >= 0:
-            opened = [True]
-        if not any(opened):
-            break
-        finer: list[Item] = []
-        for item, is_open in zip(items, opened, strict=True):
-            finer.extend(_within(tree, item.region, shown) if is_open else (item,))
-        if len(finer) > room and len(items) > 1:
-            folded = True
-            break
-        items = finer
+    for rank in range(_RANK[level]):
+        while not folded:
+            opened = [item.region >= 0 and _RANK[tree.regions[item.region].level] <= rank for item in items]
+            if not any(opened):
+                break
+            finer = _opened(tree, items, opened, shown)
+            if len(finer) > room and len(items) > 1:
+                items, folded = _partly(tree, items, opened, shown, room), True
+            else:
+                items = finer
+    while len(items) == 1 and items[0].region >= 0:
+        items = _opened(tree, items, [True], shown)
     items.sort(key=lambda item: _first(flow, item))
     if len(items) > room:
         return _slices(place, flow, items, room), True
     return items, folded
+
+
+def _opened(tree: RegionTree, items: Sequence[Item], opened: Sequence[bool], shown: NDArray[np.bool_]) -> list[Item]:
+    finer: list[Item] = []
+    for item, is_open in zip(items, opened, strict=True):
+        finer.extend(_within(tree, item.region, shown) if is_open else (item,))
+    return finer
+
+
+def _partly(
+    tree: RegionTree, items: list[Item], opened: Sequence[bool], shown: NDArray[np.bool_], room: int
+) -> list[Item]:
+    """Open as many kinds of regions as there is room for, those that grow least first; a kind as a whole."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for place, (item, is_open) in enumerate(zip(items, opened, strict=True)):
+        if is_open:
+            region = tree.regions[item.region]
+            kinds.setdefault((region.detector, _DIGITS.sub("", region.label)), []).append(place)
+    growth = {
+        kind: sum(len(_within(tree, items[place].region, shown)) - 1 for place in places)
+        for kind, places in kinds.items()
+    }
+    chosen, size = set[int](), len(items)
+    for kind in sorted(growth, key=lambda kind: (growth[kind], kind)):
+        if size + growth[kind] > room:
+            break
+        size += growth[kind]
+        chosen.update(kinds[kind])
+    return _opened(tree, items, [place in chosen for place in range(len(items))], shown)
 
 
 def _within(tree: RegionTree, region: int, shown: NDArray[np.bool_]) -> list[Item]:

@@ -8,8 +8,11 @@ from typing import Final
 
 from core.errors import NotFound
 from core.ir import Graph, Model
+from core.structure.edits import RegionEdit
 from core.structure.modes import MODES, Mode, region_tree
 from core.structure.regions import RegionTree
+
+Edits = tuple[RegionEdit, ...]
 
 _SLICE: Final = re.compile(r"c(\d{1,9})-(\d{1,9})")
 _NODE: Final = re.compile(r"g(\d{1,9})\.n(\d{1,9})")
@@ -75,16 +78,16 @@ def node_numbers(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def locate(model: Model, main: Graph, inside: str | None, mode: Mode) -> Place:
+def locate(model: Model, main: Graph, inside: str | None, mode: Mode, edits: Edits = ()) -> Place:
     """Find what ``inside`` names: nothing (the whole model), a graph, a node, a region, slices.
 
     Raises:
         NotFound: if nothing in this model has this id.
     """
     if not inside:
-        return _whole(model, main, main, mode)
+        return _whole(model, main, main, mode, edits)
     base, *slices = inside.split("~")
-    place = _base(model, main, base, mode)
+    place = _base(model, main, base, mode, edits)
     if place is None or len(slices) > _NESTED_SLICES:
         raise NotFound(f"nothing to enter is called {inside[:80]!r}", path=model.path)
     for text in slices:
@@ -98,16 +101,16 @@ def locate(model: Model, main: Graph, inside: str | None, mode: Mode) -> Place:
     return place
 
 
-def _base(model: Model, main: Graph, text: str, mode: Mode) -> Place | None:
+def _base(model: Model, main: Graph, text: str, mode: Mode, edits: Edits) -> Place | None:
     if match := _GRAPH.fullmatch(text):
         graph = _graph(model, int(match[1]))
-        return graph and _whole(model, main, graph, mode)
+        return graph and _whole(model, main, graph, mode, edits)
     if numbers := node_numbers(text):
         graph = _graph(model, numbers[0])
-        return graph and _node(model, main, graph, numbers[1], mode)
+        return graph and _node(model, main, graph, numbers[1], mode, edits)
     if match := _REGION.fullmatch(text):
         graph = _graph(model, int(match[1]))
-        return graph and _region(model, main, graph, text, mode)
+        return graph and _region(model, main, graph, text, mode, edits)
     return None
 
 
@@ -115,24 +118,24 @@ def _graph(model: Model, index: int) -> Graph | None:
     return model.graphs[index] if index < len(model.graphs) else None
 
 
-def _whole(model: Model, main: Graph, graph: Graph, mode: Mode) -> Place:
-    return Place(graph, region_tree(model, graph, mode), f"g{graph.index}", _way(model, main, graph))
+def _whole(model: Model, main: Graph, graph: Graph, mode: Mode, edits: Edits) -> Place:
+    return Place(graph, region_tree(model, graph, mode, edits), f"g{graph.index}", _way(model, main, graph))
 
 
-def _node(model: Model, main: Graph, graph: Graph, node: int, mode: Mode) -> Place | None:
+def _node(model: Model, main: Graph, graph: Graph, node: int, mode: Mode, edits: Edits) -> Place | None:
     if node >= graph.node_count:
         return None
     inner = inner_graphs(model, graph, node)
     if len(inner) == 1:
-        return _whole(model, main, model.graphs[inner[0]], mode)
+        return _whole(model, main, model.graphs[inner[0]], mode, edits)
     crumb = Crumb(f"g{graph.index}.n{node}", _node_label(graph, node))
-    whole = _whole(model, main, graph, mode)
+    whole = _whole(model, main, graph, mode, edits)
     return replace(whole, id=crumb.id, crumbs=(*whole.crumbs, crumb), branches=inner, node=node) if inner else None
 
 
-def _region(model: Model, main: Graph, graph: Graph, text: str, mode: Mode) -> Place | None:
+def _region(model: Model, main: Graph, graph: Graph, text: str, mode: Mode, edits: Edits) -> Place | None:
     for other in (mode, *MODES):
-        tree = region_tree(model, graph, other)
+        tree = region_tree(model, graph, other, edits)
         at = tree.index.get(text)
         if at is not None:
             way, above = list[Crumb](), at

@@ -14,6 +14,8 @@ from core.structure.memory import remembered
 from core.structure.regions import Draft, RegionTree, grow
 from core.structure.topology import rows_of, topology
 
+_PLACEHOLDERS: Final = frozenset({"_empty_nn_module_stack_from_metadata_hook"})
+"""What torch writes where an operator has no module."""
 SEPARATOR: Final = "\0"
 _CONFIDENCE: Final = {"metadata": 1.0, "node names": 0.9, "value names": 0.7, "weight names": 0.7}
 _COVERED: Final = 0.4
@@ -91,7 +93,7 @@ def _from_metadata(_model: Model, graph: Graph) -> Iterable[Path]:
 def _metadata_path(text: str) -> Path:
     """``/blocks.0/blocks.0.ln1`` is ``blocks.0``, ``ln1``: inner parts repeat the outer ones."""
     if "/" not in text:
-        return _dotted(text)
+        return () if text in _PLACEHOLDERS else _dotted(text)
     path, before = list[str](), ""
     for part in text.split("/")[:NESTING]:
         if not part:
