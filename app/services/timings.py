@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @service("viewer")
 def operators(actor: Actor, artifact: str, trace: str) -> pd.DataFrame:
-    """Every operator that was timed, the slowest first.
+    """The operators that were timed, the slowest first, at most 10,000.
 
     Columns: id, name, op_type, latency_us, provider, block, region, macs (0 where unknown), bytes,
     intensity in FLOP a byte and achieved in FLOP a second (NaN where macs are unknown).
     """
-    rows: Any = tracing.nodes(actor, trace, sort="latency_us", descending=True, limit=50_000).rows
+    rows: Any = tracing.nodes(actor, trace, sort="latency_us", descending=True, limit=10_000).rows
     rows = rows[rows["latency_us"].notna()].reset_index(drop=True)
     run = activations.reading(actor, artifact, trace)
     known = reach(actor, artifact).derived(("costs", trace), lambda _: costs.costs(run))
