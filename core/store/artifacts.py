@@ -19,6 +19,7 @@ PREFIX: Final = 8
 """Characters of an id that are enough to name an artifact."""
 
 _CONTENT: Final = ("tensors", "nodes", '"values"')
+_KEPT: Final = ("region_edits", "node_data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class Artifacts:
         with self._database.writing() as cursor:
             key = self.find(artifact).key
             traces = [row[0] for row in self._database.rows("SELECT id FROM traces WHERE artifact = ?", key)]
-            for table in (*_CONTENT, "tensor_stats", "assigned_inputs", "locations", "traces"):
+            for table in (*_CONTENT, "tensor_stats", "assigned_inputs", *_KEPT, "locations", "traces"):
                 cursor.execute(f"DELETE FROM {table} WHERE artifact = ?", [key])  # noqa: S608
             for table in ("trace_values", "trace_nodes"):
                 cursor.execute(f"DELETE FROM {table} WHERE list_contains(?, trace)", [traces])  # noqa: S608
@@ -255,7 +256,7 @@ class Artifacts:
             "AND name NOT IN (SELECT name FROM assigned_inputs WHERE artifact = ?)",
             [old, new, old],
         )
-        for table in ("locations", "traces"):
+        for table in ("locations", "traces", *_KEPT):
             cursor.execute(f"UPDATE {table} SET artifact = ? WHERE artifact = ?", [old, new])  # noqa: S608
         for table in (*_CONTENT, "tensor_stats", "assigned_inputs"):
             cursor.execute(f"DELETE FROM {table} WHERE artifact = ?", [new])  # noqa: S608

@@ -5,9 +5,19 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 
-STEPS: Final[dict[int, str]] = {}
+STEPS: Final[dict[int, str]] = {
+    1: """
+CREATE TABLE region_edits (
+    artifact INTEGER NOT NULL, row INTEGER NOT NULL, edit VARCHAR NOT NULL,
+    actor VARCHAR NOT NULL, changed_at DOUBLE NOT NULL
+);
+CREATE TABLE node_data (
+    artifact INTEGER NOT NULL, name VARCHAR NOT NULL, data VARCHAR NOT NULL, changed_at DOUBLE NOT NULL
+);
+""",
+}
 """SQL that brings version N to N + 1, by N."""
 
 

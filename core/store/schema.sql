@@ -154,3 +154,18 @@ CREATE TABLE jobs (                -- jobs that ended; running ones live in the 
     started_at DOUBLE NOT NULL,
     finished_at DOUBLE NOT NULL
 );
+
+CREATE TABLE region_edits (        -- what persons changed about regions, applied in order of changed_at and row
+    artifact INTEGER NOT NULL,
+    row INTEGER NOT NULL,
+    edit VARCHAR NOT NULL,         -- JSON of core.structure.edits.RegionEdit
+    actor VARCHAR NOT NULL,
+    changed_at DOUBLE NOT NULL     -- seconds since 1970
+);
+
+CREATE TABLE node_data (           -- numbers for operators that a person brought, Model Explorer's form
+    artifact INTEGER NOT NULL,
+    name VARCHAR NOT NULL,
+    data VARCHAR NOT NULL,         -- JSON
+    changed_at DOUBLE NOT NULL
+);

@@ -9,6 +9,7 @@ from typing import Final
 
 from core.store.artifacts import Artifacts
 from core.store.database import MEMORY, THREADS, Database
+from core.store.regions import Regions
 from core.store.traces import Traces
 
 JOBS_KEPT: Final = 500
@@ -36,6 +37,7 @@ class Store:
         self.database = database
         self.artifacts = Artifacts(database)
         self.traces = Traces(database, self.artifacts)
+        self.regions = Regions(database, self.artifacts)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, memory: int = MEMORY, threads: int = THREADS) -> Store:
