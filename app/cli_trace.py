@@ -48,6 +48,8 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     add("--store", default=str(limits.store), metavar="SIZE", help="values written at most (512MiB)")
     add("--threads", type=int, default=limits.threads, metavar="N", help="threads of the runtime (2)")
     add("--provider", default=limits.provider, metavar="P", help="auto or cpu (auto)")
+    add("--engine", default="auto", metavar="E", help="auto, onnxruntime, reference or normalized (auto)")
+    add("--iterations", metavar="N,N", help="iterations of Loop and Scan to look into (the first 8)")
     add("--no-latency", action="store_true", help="do not measure how long each node takes")
     add("--data", metavar="DIR", help="run every file of a folder and print what its values range over")
     add("--data-input", metavar="NAME", help="the input that the files go into (the first)")
@@ -67,7 +69,7 @@ def trace(options: argparse.Namespace) -> int:
 
         return over_data(model, options, limits, arrays, sources)
     with tempfile.TemporaryDirectory(prefix="modelglass-") as folder:
-        result = _answered(model, _run(model, arrays, sources, limits, not options.no_latency, folder))
+        result = _answered(model, _run(model, arrays, sources, limits, options, folder))
         data = result.to_json()
         del data["spool"]
         if target is not None and result.status != "cancelled":
@@ -98,7 +100,7 @@ def _run(
     arrays: dict[str, NDArray[np.generic]],
     sources: dict[str, str],
     limits: RunLimits,
-    latency: bool,
+    options: argparse.Namespace,
     folder: str,
 ) -> TraceResult:
     """Start the worker, draw its progress and wait for its end; Ctrl-C asks it to stop."""
@@ -106,7 +108,8 @@ def _run(
     from core.run import prepare, process
 
     request, spool = prepare.request(
-        model, arrays, sources, limits, quick(model), latency=latency, folder=folder
+        model, arrays, sources, limits, quick(model), engine=options.engine, latency=not options.no_latency,
+        iterations=_numbers(options.iterations), folder=folder,
     )  # fmt: skip
     run = process.start(request, spool, process.approve(request, "command line"))
     before = signal.signal(signal.SIGINT, lambda *_: run.cancel())
@@ -186,6 +189,13 @@ def _pairs(items: list[str], flag: str, form: str) -> dict[str, str]:
     return pairs
 
 
+def _numbers(text: str | None) -> tuple[int, ...]:
+    items = [item.strip() for item in text.split(",")] if text else []
+    if not all(item.isdecimal() for item in items):
+        raise UsageError(f"--iterations is {text!r}, expected whole numbers with commas between")
+    return tuple(int(item) for item in items)
+
+
 def _dims(items: list[str]) -> dict[str, int]:
     pairs = _pairs(items, "--dim", "NAME=N")
     for name, text in pairs.items():
@@ -245,19 +255,21 @@ def _write(result: TraceResult, data: dict[str, Any], target: Path) -> None:
 
 def _print(result: TraceResult, target: Path | None) -> None:
     names = ("mean", "std", "min", "max", "nan", "inf")
+    inside = any(v.path for v in result.values)
     print_table(
-        ("value", "dtype", "shape", *names, "stored"),
+        ("value", *(["inside"] if inside else []), "dtype", "shape", *names, "stored"),
         [
-            (v.name, v.dtype, shape(v.shape), *(getattr(v.stats, name, None) for name in names), v.stored)
+            (v.name, *([v.path] if inside else []), v.dtype, shape(v.shape),
+             *(getattr(v.stats, name, None) for name in names), v.stored)
             for v in result.values
         ],
-    )
+    )  # fmt: skip
     slowest = sorted((n for n in result.nodes if n.latency_us is not None), key=lambda n: -(n.latency_us or 0))[:5]
     if slowest:
         print("\nslowest nodes")
         print_table(("node", "op_type", "us"), [(n.name, n.op_type, n.latency_us) for n in slowest])
     print(f"\n{result.status}: {len(result.values)} values in {result.elapsed_s:.2f} s, peak "
-          f"{result.peak_rss_bytes / 2**20:.0f} MiB, {result.engine} on {result.provider or 'cpu'}")  # fmt: skip
+          f"{result.peak_rss_bytes / 2**20:.0f} MiB, {result.engine} on {result.provider or 'the CPU'}")  # fmt: skip
     for finding in result.findings:
         print(f"{finding.severity}: {cell(finding.message, 0)}")
     if result.reason:

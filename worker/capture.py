@@ -108,7 +108,9 @@ class Capture:
         stored: NDArray[np.uint8],
         array: NDArray[Any],
     ) -> None:
-        """As ``tensor``, of any execution."""
+        """As ``tensor``, of any execution; a name that the file does not have is passed over."""
+        if name not in self._model.graphs[place.graph].value_index:
+            return
         try:
             stats: TensorStats | None = of_array(array, dtype)
             why = ""
@@ -124,6 +126,8 @@ class Capture:
         """As ``other``, of any execution."""
         if place == MAIN:
             self._came(name)
+        if name not in self._model.graphs[place.graph].value_index:
+            return
         self._say(place, TracedValue("", name, node, type_text, shape, None, reason=reason))
 
     def __enter__(self) -> Capture:
@@ -155,7 +159,7 @@ class Capture:
         return start, self._at, ""
 
     def _say(self, place: Place, value: TracedValue) -> None:
-        index = self._model.graphs[place.graph].value_index.get(value.name, -1)
+        index = self._model.graphs[place.graph].value_index[value.name]
         self._report.value(replace(value, id=f"g{place.graph}.v{index}", step=place.step, path=place.path))
 
 

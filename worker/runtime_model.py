@@ -50,10 +50,15 @@ class RuntimeModel(Scope):
         functions = {(g.domain, g.name): g.index for g in model.graphs if g.kind == "function"}
         for function in self.proto.functions:
             self._prepare_nodes(function.node, functions.get((function.domain, function.name), -1))
-        frame = onnx.ModelProto(ir_version=self.proto.ir_version)
-        frame.opset_import.extend(self.proto.opset_import)
-        frame.functions.extend(self.proto.functions)
-        super().__init__(model, frame, graph, 0)
+        self.become(self.proto)
+
+    def become(self, proto: onnx.ModelProto) -> None:
+        """Run this instead, whose nodes bear the ids of those they stand for."""
+        self.proto = proto
+        frame = onnx.ModelProto(ir_version=proto.ir_version)
+        frame.opset_import.extend(proto.opset_import)
+        frame.functions.extend(proto.functions)
+        super().__init__(self._opened, frame, proto.graph, 0)
 
     def whole(self) -> onnx.ModelProto:
         """The model as it is, with its own outputs."""

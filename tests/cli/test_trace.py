@@ -103,6 +103,8 @@ def test_open_dimensions_and_recipes(capsys: pytest.CaptureFixture[str]) -> None
         (["--memory", "lots"], "'lots' is not a size"),
         (["--memory", "1MiB"], "memory limit"),
         (["--provider", "tpu"], "provider"),
+        (["--engine", "torch"], "no engine is called 'torch'"),
+        (["--iterations", "first"], "expected whole numbers"),
         (["-o", "full"], "is there already"),
     ],
 )
@@ -126,6 +128,19 @@ def test_what_does_not_fit_is_one_sentence(
     assert words in err
     assert err.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_chosen_iterations_by_the_chosen_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = endless(tmp_path, rounds=5)
+    for engine in ("onnxruntime", "reference"):
+        data = run(capsys, path, "--engine", engine, "--iterations", "0,3", "--zeros")
+        assert engine.split("run")[0] in data["engine"]
+        inside = [(v["step"], v["path"], v["stats"]["mean"]) for v in data["values"] if v["name"] == "b"]
+        twice = [np.cos(np.float32(0)), np.cos(np.cos(np.cos(np.cos(np.float32(0)))))]
+        assert [(step, at) for step, at, _ in inside] == [(0, "g0.n0[0]"), (3, "g0.n0[3]")]
+        assert np.allclose([mean for _, _, mean in inside], twice, rtol=1e-6)
+    assert main(["trace", str(path), "--zeros"]) == 0
+    assert "g0.n0[1]" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -165,8 +180,8 @@ def test_ctrl_c_stops_a_run_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def endless(folder: Path) -> Path:
-    """A loop of 2^40 rounds."""
+def endless(folder: Path, rounds: int = 1 << 40) -> Path:
+    """A loop that takes the cosine again and again."""
     i, on = (helper.make_tensor_value_info(n, t, []) for n, t in (("i", TensorProto.INT64), ("on", TensorProto.BOOL)))
     a, b = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "ab")
     still = helper.make_tensor_value_info("still", TensorProto.BOOL, [])
@@ -175,7 +190,7 @@ def endless(folder: Path) -> Path:
         [i, on, a], [still, b],
     )  # fmt: skip
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
-    weights = [helper.make_tensor("rounds", TensorProto.INT64, [], [1 << 40]),
+    weights = [helper.make_tensor("rounds", TensorProto.INT64, [], [rounds]),
                helper.make_tensor("yes", TensorProto.BOOL, [], [True])]  # fmt: skip
     loop = helper.make_node("Loop", ["rounds", "yes", "x"], ["y"], body=body)
     graph = helper.make_graph([loop], "g", [x], [y], weights)

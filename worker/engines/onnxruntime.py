@@ -9,6 +9,7 @@ from core.trace.types import Status
 from worker import slices
 from worker.capture import Capture, Sink
 from worker.engines import inside, ort_latency, ort_sessions
+from worker.engines.normalize import normalize
 from worker.engines.runners import OrtRunner, ReferenceRunner
 from worker.engines.walk import Shared, Walk, inputs_of
 from worker.job import Job, Outcome
@@ -71,6 +72,11 @@ def begin(job: Job, report: Report, held: dict[str, str]) -> tuple[RuntimeModel,
     model = RuntimeModel(job.model)
     ort_sessions.prepare()
     reference = ReferenceRunner(model.folder)
+    if job.request.engine == "normalized":
+        opset = normalize(model)
+        reference.name += f" after normalisation to opset {opset}"
+        words = f"Functions were inlined and operators converted to opset {opset}; what only the file has is left out."
+        report.finding(Finding("run.normalized", "info", words))
     if strict:
         return model, Shared(job, model, report, reference, look=inside.run)
     fallback = reference if job.request.engine == "auto" else None
