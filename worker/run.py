@@ -22,6 +22,10 @@ def run(spool: Spool, report: Report, held: dict[str, str]) -> Outcome:
         from worker import dataset
 
         return dataset.run(job, report, held)
+    if job.request.purpose == "load":
+        from worker import load
+
+        return load.run(job, report, held)
     from worker.engines.onnxruntime import execute
 
     return execute(job, report, held)

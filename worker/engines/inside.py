@@ -215,5 +215,5 @@ def _like(item: onnx.ValueInfoProto, number: np.generic) -> Held:
 
 
 def _numbers(node: onnx.NodeProto, name: str, count: int) -> Sequence[int]:
-    found = next((list(a.ints) for a in node.attribute if a.name == name), [])
+    found = [number for a in node.attribute if a.name == name for number in a.ints]
     return found if len(found) == count else [0] * count

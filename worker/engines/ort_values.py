@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -87,6 +88,16 @@ def from_array(array: NDArray[Any], dtype: DType) -> ort.OrtValue:
             ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.size)
         return value
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, _NUMBER[dtype.name])
+
+
+def from_stored(stored: NDArray[np.uint8], dtype: DType, shape: tuple[int, ...]) -> ort.OrtValue:
+    """A value of the runtime from bytes as ``worker.capture`` stores them."""
+    if dtype.kind == "string":
+        return _text(np.array(json.loads(stored.tobytes()), object).reshape(shape))
+    count = 1
+    for size in shape:
+        count *= size
+    return from_array(_array(stored, dtype, count).reshape(shape), dtype)
 
 
 def sequence_of(values: list[ort.OrtValue]) -> ort.OrtValue:

@@ -131,8 +131,8 @@ class ReferenceRunner:
         """See ``Runner``."""
         try:
             evaluator = self._evaluator(scope, nodes, values, again)
-            feeds = {name: _array(values[name]) for name in evaluator.input_names}
-            found = cast("Sequence[Any]", evaluator.run(None, feeds))
+            feeds = {name: _array(values[name]) for name in map(str, evaluator.input_names)}
+            found = cast("Sequence[Any]", evaluator.run(None, feeds))  # pyright: ignore[reportUnknownMemberType]
             return [_held(item) for item in found]
         except MemoryError as error:
             raise CannotRun(Problem.of(error), True) from None

@@ -184,8 +184,8 @@ class Walk:
     def _part(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
         """Run some nodes together; returns what is left to try where they cannot be run so."""
         shared = self.shared
-        ready = tuple(index for index in nodes if self._can_run(index))
-        if len(ready) == 0 or shared.stop is not None:
+        ready: tuple[int, ...] = tuple(index for index in nodes if self._can_run(index))
+        if not ready or shared.stop is not None:
             self._count(len(nodes) - len(ready))
             return []
         doing = self.scope.doing(ready)
