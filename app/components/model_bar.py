@@ -9,13 +9,13 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from app import format_text, session
-from app.components import jobs_panel
+from app.components import jobs_panel, save_changes
 from app.components.dom import DOM_CSS, DOM_JS
 from app.components.findings import verdict
 from app.format_text import THIN
 from app.jobs import Job
 from app.plain_text import shorten
-from app.services import jobs, models, opening, tracing
+from app.services import jobs, models, tracing
 from core.formats.table import FORMATS
 from core.ir import Model
 from core.store.traces import TraceRecord
@@ -101,9 +101,8 @@ def model_bar() -> None:
     ):
         _identity(artifact, model)
         jobs_panel.jobs_panel(active)
-        if st.button("Close", key="close-model", type="tertiary", icon=":material/close:", help="Close this model"):
-            opening.close(session.actor(), artifact)
-            session.leave_model()
+        save_changes.save_button(artifact)
+        save_changes.close_button(artifact)
 
 
 def _identity(artifact: str, model: Model) -> None:

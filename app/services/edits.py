@@ -158,6 +158,15 @@ def script(actor: Actor, artifact: str) -> str:
 
 
 @service("owner")
+def suggested(actor: Actor, artifact: str) -> str:
+    """A path for the saved file: beside the opened one, with a name that is free."""
+    editing, _, _ = _editing(actor, artifact)
+    path = Path(editing.path)
+    names = (path.with_name(f"{path.stem}-edited{n}{path.suffix or '.onnx'}") for n in ("", *map(str, range(2, 1000))))
+    return str(next((name for name in names if not name.exists()), path.with_name("edited.onnx")))
+
+
+@service("owner")
 def save(
     actor: Actor, artifact: str, path: str, *, external: bool = False, overwrite: bool = False, compare: bool = True
 ) -> Job:

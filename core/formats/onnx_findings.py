@@ -16,10 +16,8 @@ from core.ir import Availability, Capability, CapabilityName, Finding, Graph
 _NOT_BUILT: Final[dict[CapabilityName, str]] = {
     "audit": "This version of Modelglass has no audit rules for ONNX models yet: it needs the audit engine.",
     "compare": "This version of Modelglass has no comparison of ONNX models yet: it needs graph alignment.",
-    "edit": "This version of Modelglass has no editor for ONNX models yet: it needs the ONNX writer.",
-    "quantize": "This version of Modelglass cannot quantize ONNX models yet: it needs the ONNX writer.",
-    "prune": "This version of Modelglass cannot prune ONNX models yet: it needs the ONNX writer.",
-    "export": "This version of Modelglass has no writer for ONNX models yet, so it exports none.",
+    "quantize": "This version of Modelglass cannot quantize ONNX models yet: it needs a quantizer.",
+    "prune": "This version of Modelglass cannot prune ONNX models yet: it needs shape-proven pruning.",
     "intervene": "This version of Modelglass cannot intervene in ONNX models yet: it needs masked sites in the worker.",
     "gradients": "ONNX models carry no gradients; computing them needs an engine that this version does not have.",
 }
@@ -50,6 +48,10 @@ def capabilities(
             if tensors
             else Capability(name, "unavailable", "This ONNX file stores no tensors: weights need initializers.")
         )
+    writing: tuple[CapabilityName, ...] = ("edit", "export")
+    for name in writing:
+        broken = "The ONNX file is damaged: what is written again must be what was there."
+        found[name] = Capability(name, "unavailable", broken) if damage.count else Capability(name, "available")
     found["trace"] = _trace(graphs, damage, custom)
     return found
 
