@@ -46,7 +46,7 @@ def test_long_results_are_cut() -> None:
 OTHER = {
     "COPY (SELECT 1) TO 'out.csv'": "this is COPY",
     "COPY tensors FROM '/etc/passwd'": "this is COPY",
-    "ATTACH '/tmp/other.duckdb'": "this is ATTACH",
+    "ATTACH 'other.duckdb'": "this is ATTACH",
     "INSTALL httpfs": "this is INSTALL or LOAD",
     "LOAD httpfs": "this is INSTALL or LOAD",
     "PRAGMA database_list": "this is PRAGMA",
