@@ -192,7 +192,8 @@ class Walk:
         if self.depth == 0:
             shared.report.progress("capture", shared.done, len(self.scope.order), doing)
         left: list[tuple[int, ...]] = []
-        if len(ready) > 1 or not self._look_inside(ready[0]):
+        first = ready[0]
+        if len(ready) > 1 or not self._look_inside(first):
             left = self._together(ready)
         self._count(len(nodes) - (len(ready) if left else 0))
         if not left and self.depth == 0:
@@ -204,11 +205,11 @@ class Walk:
             self.shared.done += nodes
 
     def _together(self, nodes: tuple[int, ...]) -> list[tuple[int, ...]]:
-        runner, fallback = self.shared.runner, self.shared.fallback
-        if len(nodes) == 1 and fallback is not None and not self._own(nodes[0]):
-            owner = self.scope.graph.node[nodes[0]].domain
+        runner, fallback, first = self.shared.runner, self.shared.fallback, nodes[0]
+        if len(nodes) == 1 and fallback is not None and not self._own(first):
+            owner = self.scope.graph.node[first].domain
             words = f" of domain {owner!r}" if owner not in ("", "ai.onnx") else ""
-            self._fall_back(nodes[0], fallback, f"{runner.name} has no operator of that name{words}")
+            self._fall_back(first, fallback, f"{runner.name} has no operator of that name{words}")
             return []
         try:
             found = runner.run(self.scope, nodes, self.values, self.again)
@@ -216,9 +217,9 @@ class Walk:
             if len(nodes) > 1:
                 return self._split(nodes, error.problem)
             if fallback is not None and not error.loaded and not error.problem.memory:
-                self._fall_back(nodes[0], fallback, f"{runner.name} refuses it: {error.problem.text}")
+                self._fall_back(first, fallback, f"{runner.name} refuses it: {error.problem.text}")
             else:
-                self._failed(nodes[0], error.problem, error.loaded)
+                self._failed(first, error.problem, error.loaded)
             return []
         self._take(nodes, found)
         return []
