@@ -70,7 +70,6 @@ def request(
     latency: bool = True,
     keep: Sequence[str] = (),
     iterations: Sequence[int] = (),
-    decode: int = 0,
     folder: str | os.PathLike[str] | None = None,
 ) -> tuple[TraceRequest, Spool]:
     """Check everything, write the spool, and return the request that is to be approved.
@@ -82,7 +81,6 @@ def request(
         digest: of the model, to which the approval is bound.
         keep: value ids to store first.
         iterations: of Loop and Scan that are looked into, the first few where left out.
-        decode: steps after the inputs, for decoders with a key/value cache.
         folder: parent of the spool, the system's temporary folder where left out.
 
     Raises:
@@ -95,7 +93,7 @@ def request(
     check_limits(limits)
     if engine not in ENGINES:
         raise UsageError(f"no engine is called {engine!r}", hint="Use one of " + ", ".join(ENGINES) + ".")
-    _check_steps(model, iterations, decode)
+    _check_steps(iterations)
     slots = input_slots(model)
     check_inputs(slots, inputs)
     for source in model.sources:
@@ -106,9 +104,7 @@ def request(
         for slot in slots
         if slot.name in inputs
     )
-    made = TraceRequest(
-        model.path, digest, written, limits, engine, latency, tuple(keep), iterations=tuple(iterations), decode=decode
-    )
+    made = TraceRequest(model.path, digest, written, limits, engine, latency, tuple(keep), iterations=tuple(iterations))
     spool.write_request(made, [(source.path, *source.identity) for source in model.sources])
     return made, spool
 
@@ -135,11 +131,9 @@ def check_limits(limits: RunLimits) -> None:
         )
 
 
-def _check_steps(model: Model, iterations: Sequence[int], decode: int) -> None:
+def _check_steps(iterations: Sequence[int]) -> None:
     if len(iterations) > MOST_STEPS or any(step < 0 for step in iterations):
         raise UsageError(f"the iterations to look into are at most {MOST_STEPS} numbers from 0")
-    if not 0 <= decode <= MOST_STEPS:
-        raise UsageError(f"the number of steps to decode is {decode}, allowed are 0 to {MOST_STEPS}")
 
 
 def check_inputs(slots: Sequence[InputSlot], inputs: Mapping[str, NDArray[np.generic]]) -> None:

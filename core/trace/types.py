@@ -72,7 +72,6 @@ class TraceRequest:
         samples: inputs of every sample of a data set, ``inputs`` being those of the first; empty for one run.
         first_sample: number of the first of them within the whole set.
         iterations: which iterations of a Loop or Scan are looked into; empty for the first few.
-        decode: steps to decode after the inputs, each with the token before it (key/value cache).
         origin: spool of the run whose stored values are gone on from, for the purpose ``load``.
         targets: ``ID@STEP`` of the values to make again, for the purpose ``load``.
     """
@@ -88,7 +87,6 @@ class TraceRequest:
     samples: tuple[tuple[RunInput, ...], ...] = ()
     first_sample: int = 0
     iterations: tuple[int, ...] = ()
-    decode: int = 0
     origin: str = ""
     targets: tuple[str, ...] = ()
 
