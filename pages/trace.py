@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import streamlit as st
 
-from app import format_text, session
+from app import session
 from app.components import activation_findings, consent, empty, error_box, runs
-from app.components.paged_table import picked
 from app.components.trace_dataset import dataset_section
+from app.components.trace_history import past_runs
 from app.components.trace_steps import inputs_step, limits_step, live, running, step
 from app.plain_text import plain, shorten
 from app.services import models, tracing
@@ -36,7 +35,7 @@ def draw() -> None:
         empty.empty(":material/play_circle:", "This model cannot be run here", plain(capability.reason, 300))
         return
     ready = inputs_step(artifact)
-    limits, latency = limits_step()
+    limits, latency, engine = limits_step()
     step(3, "Approve and run")
     job = running(artifact)
     if job is not None:
@@ -54,7 +53,7 @@ def draw() -> None:
             )
         if asked:
             with error_box.guard():
-                consent.ask(artifact, limits, latency=latency)
+                consent.ask(artifact, limits, latency=latency, engine=engine)
         consent.pending(artifact, limits)
     _results(artifact)
     dataset_section(artifact, limits)
@@ -68,7 +67,7 @@ def _results(artifact: str) -> None:
     chosen = next((record for record in history if record.id == wanted), history[0])
     _outcome(chosen)
     if len(history) > 1:
-        _history(history, chosen)
+        past_runs(history, chosen)
 
 
 def _outcome(record: TraceRecord) -> None:
@@ -95,48 +94,6 @@ def _outcome(record: TraceRecord) -> None:
         st.caption(plain(finding.message, 300))
     if len(shown) > _FINDINGS:
         st.caption(f"{len(shown) - _FINDINGS} more findings are on the Activations page.")
-
-
-def _history(history: list[TraceRecord], chosen: TraceRecord) -> None:
-    st.markdown("### Earlier runs", anchors=False)
-    now = time.time()
-    frame = pd.DataFrame([_row(record, now, record.id == chosen.id) for record in history])
-    key = f"trace-history-{len(history)}"
-    st.dataframe(
-        frame,
-        key=key,
-        hide_index=True,
-        row_height=_ROW,
-        height=_ROW * (min(len(frame), 6) + 1) + 2,
-        on_select=lambda: picked(key, lambda row: _show(history[row].id)),
-        selection_mode="single-row",
-    )
-    st.button(
-        "Remove this run", key=f"trace-forget-{chosen.id}", icon=":material/delete:", type="tertiary",
-        on_click=_forget, args=(chosen.id,),
-    )  # fmt: skip
-
-
-def _show(trace: str) -> None:
-    session.set_view(trace=trace, value="", step="")
-
-
-def _forget(trace: str) -> None:
-    tracing.forget(session.actor(), trace)
-    session.set_view(trace="")
-
-
-def _row(record: TraceRecord, now: float, shown: bool) -> dict[str, Any]:
-    return {
-        "": "●" if shown else "",
-        "When": format_text.ago(record.created_at, now),
-        "Ended": runs.WORDS.get(record.status, record.status),
-        "Values": record.values,
-        "Time": format_text.seconds(record.elapsed_s),
-        "Peak memory": format_text.size(record.peak_rss_bytes),
-        "Inputs": ", ".join(shorten(f"{item.name}: {item.source}", 60) for item in record.inputs[:4]),
-        "Device": record.provider,
-    }
 
 
 draw()

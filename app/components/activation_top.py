@@ -8,13 +8,14 @@ from typing import Final
 import streamlit as st
 
 from app import session
-from app.components import activation_compare, activation_findings, depth, trace_latency
+from app.components import activation_compare, activation_findings, depth, trace_latency, trace_memory
 from core.store.traces import TraceRecord
 
 _TOPS: Final = {
     "magnitude": "Magnitude",
     "spread": "Spread",
     "latency": "Latency",
+    "memory": "Memory",
     "findings": "Findings",
     "runs": "Two runs",
 }
@@ -39,6 +40,8 @@ def show_top(
         activation_findings.run_findings(record.id, record.findings, depth.HEIGHT, on_pick)
     elif shown == "latency":
         trace_latency.latency(artifact, record, depth.HEIGHT + 30)
+    elif shown == "memory":
+        trace_memory.timeline(record, depth.HEIGHT)
     elif shown == "runs":
         activation_compare.two_runs(artifact, record, history, depth.HEIGHT, on_pick)
     else:

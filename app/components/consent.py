@@ -17,11 +17,20 @@ from core.trace.types import RunLimits, TraceRequest
 _HELD: Final = "trace.prepared"
 
 
-def ask(artifact: str, limits: RunLimits, *, latency: bool) -> None:
+def ask(artifact: str, limits: RunLimits, *, latency: bool, engine: str = "auto") -> None:
     """Prepare a run that waits for consent; ``pending`` then asks for it."""
     _drop()
     with st.spinner("Making the inputs…"):
-        st.session_state[_HELD] = tracing.prepare(session.actor(), artifact, limits, latency=latency)
+        st.session_state[_HELD] = tracing.prepare(
+            session.actor(), artifact, limits, latency=latency, engine=engine, keep=_selected()
+        )
+
+
+def _selected() -> tuple[str, ...]:
+    """What the person has chosen or pinned, which is kept first."""
+    view = session.view()
+    pinned = [item.partition(":")[0] for item in view.filter("watch").split(",")]
+    return tuple(dict.fromkeys(item for item in (view.value, view.selection, *pinned) if item))
 
 
 def pending(artifact: str, limits: RunLimits) -> None:
@@ -87,6 +96,7 @@ def approved(request: TraceRequest) -> list[tuple[str, str]]:
         ("Stored values", format_text.size(limits.store)),
         ("Threads", str(limits.threads)),
         ("Device", limits.provider),
+        ("Engine", request.engine),
         ("Latency", "timed in a second run" if request.latency else "not timed"),
     ]
     return rows

@@ -20,6 +20,12 @@ from core.trace.types import RunLimits
 
 EVERY: Final = 0.5
 _DEFAULT: Final = RunLimits()
+_ENGINES: Final = {
+    "auto": "Automatic",
+    "onnxruntime": "onnxruntime alone",
+    "reference": "Reference evaluator",
+    "normalized": "Normalized reference",
+}
 _LATENCY: Final = "trace-latency"
 
 
@@ -60,10 +66,10 @@ def inputs_step(artifact: str) -> bool:
     return not outcome.failed and ready
 
 
-def limits_step() -> tuple[RunLimits, bool]:
-    """Ask for the limits; gives them and whether latency is timed."""
-    step(2, "Limits", "the run is stopped at any of them")
-    boxes = st.columns(4, vertical_alignment="bottom")
+def limits_step() -> tuple[RunLimits, bool, str]:
+    """Ask for the limits and the engine; gives them and whether latency is timed."""
+    step(2, "Limits and engine", "the run is stopped at any limit")
+    boxes = st.columns([3, 3, 3, 4, 2], vertical_alignment="bottom")
     cores = os.cpu_count() or 1
     memory = boxes[0].number_input(
         "Memory, GiB", 0.25, 1024.0, _DEFAULT.memory / GIB, 0.25, key="trace-memory", persist_state="session"
@@ -74,7 +80,11 @@ def limits_step() -> tuple[RunLimits, bool]:
     threads = boxes[2].number_input(
         "Threads", 1, max(cores, 2), min(_DEFAULT.threads, cores), key="trace-threads", persist_state="session"
     )
-    with boxes[3], st.popover("More", icon=":material/tune:"):
+    engine = boxes[3].selectbox(
+        "Engine", list(_ENGINES), format_func=_ENGINES.__getitem__, key="trace-engine", persist_state="session",
+        help="An explicit engine runs everything itself or fails; Automatic says which operators the reference ran.",
+    )  # fmt: skip
+    with boxes[4], st.popover("More", icon=":material/tune:"):
         store = st.number_input(
                 "Stored values, MiB", 0, 1 << 20, _DEFAULT.store // MIB, 64, key="trace-store",
                 persist_state="session", help="Statistics of every value are kept in any case.",
@@ -93,7 +103,7 @@ def limits_step() -> tuple[RunLimits, bool]:
         store=int(store) * MIB,
         threads=int(threads),
     )
-    return limits, bool(latency)
+    return limits, bool(latency), engine
 
 
 def running(artifact: str) -> Job | None:

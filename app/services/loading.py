@@ -1,22 +1,21 @@
-"""Values that a run did not keep, fetched by running it again under the consent that it has."""
+"""Values that a run did not keep, made again from what it kept under the consent that it has."""
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from app import workspace
 from app.actors import Actor
 from app.jobs import Job, Progress
 from app.services.registry import service
-from core.errors import ApprovalVoid, Cancelled, NotFound, RunFailed
+from core.errors import ApprovalVoid, Cancelled, NotFound
+from core.run import load as runs
 from core.run import process
+from core.run.result import collect
 from core.run.spool import Spool
 from core.trace.types import Approval, TracedValue, TraceRequest, TraceResult
 
@@ -27,7 +26,9 @@ _TICK: Final = 0.05
 
 @service("collaborator")
 def load(actor: Actor, trace: str, value: str, step: int = 0) -> Job:
-    """Run a trace again for one value that it did not keep; afterwards it is stored like any other.
+    """Make one value again that a trace did not keep; afterwards it is stored like any other.
+
+    Only the operators between it and the nearest stored values are run.
 
     The model, its inputs and the limits are those that were approved; a model file that changed
     since refuses to run.
@@ -38,22 +39,22 @@ def load(actor: Actor, trace: str, value: str, step: int = 0) -> Job:
     """
     held = workspace.current()
     record, wanted = held.store.traces.record(trace), held.store.traces.value(trace, value, step)
-    spool = Spool(held.spools.path(trace))
-    request, sources = spool.read_request()
-    if request.fingerprint() != record.fingerprint:
-        raise ApprovalVoid("the run on disk is not the one that was approved", hint="Run it again.")
     if wanted.stats is None or not wanted.stats.count:
         raise NotFound(f"{wanted.name!r} cannot be kept: {wanted.reason or 'it has no elements'}")
+    spool = Spool(held.spools.path(trace))
+    before, _ = spool.read_request()
+    if before.fingerprint() != record.fingerprint:
+        raise ApprovalVoid("the run on disk is not the one that was approved", hint="Run it again.")
 
     def work(progress: Progress, cancelled: Callable[[], bool]) -> str:
-        again = replace(request, keep=(value,), latency=False)
-        copy = _copied(spool, again, sources)
+        result = collect(spool, before, None, 0, record.elapsed_s, record.peak_rss_bytes)
+        again, copy = runs.request(result, wanted, held.spools.folder)
         name = os.path.basename(copy.path)
         held.spools.hold(name, math.inf)
         try:
             approval = Approval(again.fingerprint(), record.actor, record.approved_at)
-            result = _run(again, copy, approval, progress, cancelled)
-            start, stop = _append(_found(result, value, step), copy, spool)
+            ended = _run(again, copy, approval, progress, cancelled)
+            start, stop = _append(runs.loaded(ended, wanted), copy, spool)
             held.store.traces.place_value(trace, value, step, start, stop)
         finally:
             held.spools.let_go(name)
@@ -62,7 +63,7 @@ def load(actor: Actor, trace: str, value: str, step: int = 0) -> Job:
 
     return held.jobs.submit(
         KIND, f"Value {wanted.name[:60]}", work, key=f"value {trace} {value} {step}", subject=f"{trace}/{value}/{step}",
-        actor=actor.id, memory=request.limits.memory,
+        actor=actor.id, memory=before.limits.memory,
     )  # fmt: skip
 
 
@@ -72,14 +73,6 @@ def at_work(actor: Actor, trace: str, value: str, step: int = 0) -> Job | None:
     subject = f"{trace}/{value}/{step}"
     found = (job for job in workspace.current().jobs.list() if job.kind == KIND and job.subject == subject)
     return next(found, None)
-
-
-def _copied(spool: Spool, request: TraceRequest, sources: list[tuple[str, int, int, int]]) -> Spool:
-    copy = Spool.create(Path(spool.path).parent)
-    for file in Path(spool.file("inputs")).iterdir():
-        shutil.copyfile(file, copy.file("inputs", file.name))
-    copy.write_request(request, sources)
-    return copy
 
 
 def _run(
@@ -97,14 +90,6 @@ def _run(
     if result.status == "cancelled":
         raise Cancelled(result.reason)
     return result
-
-
-def _found(result: TraceResult, value: str, step: int) -> TracedValue:
-    found = next((v for v in result.values if v.id == value and v.step == step), None)
-    if found is None or not found.stored:
-        why = found.reason if found is not None and found.reason else result.reason
-        raise RunFailed(f"the value could not be kept: {why or 'the run did not make it'}")
-    return found
 
 
 def _append(value: TracedValue, source: Spool, target: Spool) -> tuple[int, int]:

@@ -21,18 +21,23 @@ from app.services.registry import service
 from app.services.tables import TablePage, frame, query
 from app.services.tables import page as as_frame
 from core.errors import ApprovalVoid, Cancelled, NotFound, RunFailed
+from core.ir import Model
 from core.run import prepare as runs
 from core.run import process
+from core.run.result import collect
 from core.run.spool import Spool
 from core.store.traces import TraceRecord
+from core.trace import capture
 from core.trace.answers import table as answers
-from core.trace.types import Approval, RunLimits, TracedValue, TraceRequest, TraceResult
+from core.trace.types import Approval, MemoryStep, RunLimits, TracedValue, TraceRequest, TraceResult
 from core.trace.values import load_value
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TICK: Final = 0.05
+_PLANNED: Final = 20_000
+"""Operators up to which values are ranked before a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,18 @@ class Prepared:
 
 @service("collaborator")
 def prepare(
-    actor: Actor, artifact: str, limits: RunLimits | None = None, *, latency: bool = True, keep: tuple[str, ...] = ()
+    actor: Actor,
+    artifact: str,
+    limits: RunLimits | None = None,
+    *,
+    latency: bool = True,
+    keep: tuple[str, ...] = (),
+    engine: str = "auto",
 ) -> Prepared:
     """Make the inputs as planned, check them and write the spool; nothing runs yet.
+
+    Where not all values fit, those of ``keep`` (ids of values or nodes) are stored first, then the
+    model's outputs, then what leaves a block.
 
     Raises:
         InputMismatch, Unavailable, UsageError, SourceChanged: as ``core.run.prepare.request``.
@@ -65,8 +79,9 @@ def prepare(
     sources = {item.slot.name: item.recipe.describe() for item in plan if item.recipe is not None}
     model = edits.runnable(opened)
     request, spool = runs.request(
-        model, arrays, sources, limits, opened.id, latency=latency, keep=keep, folder=held.spools.folder
-    )
+        model, arrays, sources, limits, opened.id, engine=engine, latency=latency,
+        keep=_first(model, keep), folder=held.spools.folder,
+    )  # fmt: skip
     trace = os.path.basename(spool.path)
     held.spools.hold(trace)
     return Prepared(trace, opened.quick, request, spool.path)
@@ -235,6 +250,21 @@ def forget(actor: Actor, trace: str) -> None:
         raise NotFound("this run is still at work", hint="Stop it first.")
     held.store.traces.forget(trace)
     held.spools.remove(trace)
+
+
+def _first(model: Model, keep: tuple[str, ...]) -> tuple[str, ...]:
+    """Ids of the values to store first; in a very large graph those of ``keep`` alone."""
+    if model.main_graph is None or model.main_graph.node_count > _PLANNED:
+        return keep
+    return tuple(wish.value for wish in capture.plan(model, keep) if wish.rank < 3)
+
+
+@service("viewer")
+def memory(actor: Actor, trace: str) -> list[MemoryStep]:
+    """Bytes of values alive after each operator, as measured; empty where the spool is gone or not all was made."""
+    spool = Spool(workspace.current().spools.path(trace))
+    request, _ = spool.read_request()
+    return list(collect(spool, request, None, 0, 0.0, 0).memory)
 
 
 def _run(prepared: Prepared, approval: Approval, progress: Progress, cancelled: Callable[[], bool]) -> TraceResult:

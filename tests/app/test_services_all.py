@@ -39,7 +39,8 @@ FOR_VIEWERS = {
     "edits.script", "edits.state",
     "inputs.assigned", "inputs.plan", "jobs.active", "jobs.get", "jobs.listed", "loading.at_work", "models.derived", "models.get",
     "models.opened", "models.status", "sql.active", "sql.result", "sql.run", "sql.stop", "sql.tables", "tensors.count", "tensors.facets", "tensors.known_statistics", "tensors.page",
-    "tensors.statistics", "timings.operators", "tracing.depth", "tracing.described", "tracing.history", "tracing.kept", "tracing.nodes",
+    "tensors.statistics", "timings.operators", "tracing.depth", "tracing.described", "tracing.history",
+    "tracing.kept", "tracing.memory", "tracing.nodes",
     "tracing.result", "tracing.value", "tracing.values",
 }  # fmt: skip
 """They only look; whatever is added to them needs a thought."""

@@ -144,6 +144,32 @@ def test_operators_carry_their_cost(language: str) -> None:
     assert np.isnan(rows.loc["Gather", "achieved"])
 
 
+def test_the_memory_of_a_run_is_that_of_its_shapes(vision: str) -> None:
+    run = traced(vision)
+    steps = tracing.memory(LOCAL_OWNER, run)
+    made = 4 * 16 * 16 * 4  # bytes of c, and of y
+    assert [step.node for step in steps] == ["g0.n0", "g0.n1"]
+    assert [step.bytes for step in steps] == [3 * 16 * 16 * 4 + made, 2 * made]
+
+
+def test_an_engine_is_asked_for_and_said(vision: str) -> None:
+    prepared = tracing.prepare(LOCAL_OWNER, vision, RunLimits(threads=1), latency=False, engine="reference")
+    job = tracing.start(LOCAL_OWNER, prepared, tracing.approve(LOCAL_OWNER, prepared))
+    assert workspace.current().jobs.wait(job.id, 120).state == "done"
+    assert "reference" in tracing.result(LOCAL_OWNER, job.subject).engine
+
+
+def test_a_selection_is_kept_where_there_is_room_for_one(vision: str) -> None:
+    size = 4 * 16 * 16 * 4
+    prepared = tracing.prepare(
+        LOCAL_OWNER, vision, RunLimits(threads=1, store=2 * size), latency=False, keep=("g0.n0",)
+    )
+    assert prepared.request.keep[0] in ids(traced(vision)).values()
+    job = tracing.start(LOCAL_OWNER, prepared, tracing.approve(LOCAL_OWNER, prepared))
+    assert workspace.current().jobs.wait(job.id, 120).state == "done"
+    assert tracing.described(LOCAL_OWNER, job.subject, ids(job.subject)["c"]).stored
+
+
 def test_nothing_is_fetched_for_another_request_or_a_run_that_is_gone(vision: str) -> None:
     run = traced(vision, store=0)
     spool = workspace.current().spools.path(run)
