@@ -22,6 +22,8 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 PATIENCE = 30_000
 """Milliseconds to wait for a page; machines of two busy cores are slow."""
 
+expect.set_options(timeout=PATIENCE)
+
 RUNNING = '[data-testid="stApp"]:not([data-test-script-state="notRunning"])'
 
 
