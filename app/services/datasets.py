@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from app import workspace
 from app.actors import Actor, require
 from app.jobs import Job, Progress
-from app.services import inputs
+from app.services import edits, inputs
 from app.services.models import reach
 from app.services.opening import allowed
 from app.services.registry import service
@@ -215,7 +215,7 @@ def _go(actor: Actor, planned: SetPlan) -> Job:
 
     sources = {name: item.recipe.describe() for name, item in slots.items() if item.recipe is not None}
     run = SetRun(
-        opened.model, opened.id, sample, sources, planned.limits, actor.id, _place(planned.id) / _STATS,
+        edits.runnable(opened), opened.id, sample, sources, planned.limits, actor.id, _place(planned.id) / _STATS,
         str(held.spools.folder),
     )  # fmt: skip
 
