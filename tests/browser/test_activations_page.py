@@ -28,16 +28,26 @@ def traced(person: Person, tmp_path: Path) -> Person:
     shapes = [("x", TensorProto.FLOAT, [8, 12])], [("y", TensorProto.FLOAT, [8, 10])]
     open_file(person, save(tmp_path / "small.onnx", nodes, *shapes, [numpy_helper.from_array(weight, "w")]))
     run(person)
-    person.click("See the activations")
-    person.page.wait_for_url(re.compile(r"/activations\?"))
-    person.settle()
+    see_activations(person)
     return person
 
 
 def run(person: Person) -> None:
     person.visit("Trace")
     approve(person)
+    person.page.wait_for_timeout(1000)
+    expect(person.page.locator(".st-key-trace-live")).to_have_count(0, timeout=2 * PATIENCE)
     expect(person.page.get_by_text(re.compile("Complete: 4 values")).first).to_be_visible(timeout=2 * PATIENCE)
+    person.settle()
+
+
+def see_activations(person: Person) -> None:
+    for _ in range(5):  # a click while the run that just ended is drawn leads nowhere
+        person.click("See the activations")
+        if "/activations?" in person.page.url:
+            break
+        person.page.wait_for_timeout(1000)
+    person.page.wait_for_url(re.compile(r"/activations\?"))
     person.settle()
 
 
@@ -92,9 +102,7 @@ def test_an_operator_in_the_graph_shows_its_heatmap(traced: Person) -> None:
 def test_two_runs_are_compared_along_their_depth(traced: Person) -> None:
     page = traced.page
     run(traced)
-    traced.click("See the activations")
-    page.wait_for_url(re.compile(r"/activations\?"))
-    traced.settle()
+    see_activations(traced)
     page.get_by_text("Two runs", exact=True).click()
     traced.settle()
     traced.sees("4 of 4 values are bit for bit the same")
